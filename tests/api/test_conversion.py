@@ -34,6 +34,7 @@ GPU = Gpu(
     slots=5,
     mig_capable=True,
     numa=1,
+    minor=7,
     healthy=False,
     reason="XID",
     cordoned=True,

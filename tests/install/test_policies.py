@@ -6,6 +6,7 @@ from typing import Any
 import pytest
 
 from lamina.agent.mig.partitioner import STATE
+from lamina.dialects.claim_gate import GATE
 from lamina.dialects.nvidia.feature_labels import LABELS
 from lamina.dra.classes import device_classes
 from lamina.dra.names import DRIVER
@@ -246,3 +247,17 @@ def test_no_other_class_serves_a_resource(name: str, resource: str) -> None:
     own = device_classes(DRIVER)[0]["spec"]["selectors"][0]["cel"]["expression"]
     said = making_a_class(selecting(own, name=name, extendedResourceName=resource))
     assert said == "only the class of Lamina's driver may serve a resource, the one that counts GPUs"
+
+
+@pytest.mark.parametrize("user", [CONTROL, AGENT, "tenant"])
+@pytest.mark.parametrize("before", [[], ["other"], [GATE], ["other", GATE]])
+@pytest.mark.parametrize("after", [[], ["other"], [GATE]])
+def test_only_the_controller_lifts_the_gate(user: str, before: list[str], after: list[str]) -> None:
+    def pod(names: list[str]) -> Any:
+        return {"metadata": {"name": "p"}, "spec": {"schedulingGates": [{"name": name} for name in names]}}
+
+    request = {"userInfo": {"username": user}, "operation": "UPDATE"}
+    lifted = GATE in before and GATE not in after
+    said = stopped("lamina-claim-gates", request, pod(after), pod(before))
+    assert (said != "") == (lifted and user != CONTROL)
+    assert stopped("lamina-claim-gates", request, {"spec": {}}, {"spec": {}}) == ""

@@ -22,8 +22,12 @@ from lamina.controller.binding.turns import DISTANCE_S, Turns
 from lamina.controller.capacity import inventory_status
 from lamina.controller.capacity.inventory_status import InventoryStatuses
 from lamina.controller.capacity.node_states import Capacity
+from lamina.controller.claims import gate as claim_gate
+from lamina.controller.claims import stuck as stuck_pods
 from lamina.controller.claims import templates as claim_templates
 from lamina.controller.claims.classes import ClassMaker
+from lamina.controller.claims.gate import ClaimGate
+from lamina.controller.claims.stuck import StuckPods
 from lamina.controller.claims.templates import ClaimTemplates
 from lamina.controller.compat.metrics import families
 from lamina.controller.configuration import LiveConfiguration, follow_config_map, follow_file
@@ -38,12 +42,14 @@ from lamina.controller.gangs.coordinator import GangCoordinator
 from lamina.controller.leadership.election import LeaderElection
 from lamina.controller.leadership.label import LeaderLabel
 from lamina.controller.leadership.readiness import Readiness
+from lamina.controller.ledger.observed_claims import ObservedClaims
 from lamina.controller.metrics import Metrics
 from lamina.controller.observation.watches import Watches
 from lamina.controller.quotas.resource_quotas import ResourceQuotas
 from lamina.controller.quotas.status import update_statuses
 from lamina.controller.replica_metrics import ReplicaMetrics, ReplicaState
 from lamina.controller.scheduling.best_node import BestNode
+from lamina.controller.scheduling.claim_usage import ClaimUsage
 from lamina.controller.scheduling.decisions import Decisions
 from lamina.controller.scheduling.expected_binds import ExpectedBinds
 from lamina.controller.scheduling.nominated_pods import NominatedPods
@@ -90,7 +96,8 @@ def assemble(
     kube: Kube, clock: Clock, settings: ControllerSettings, configuration: LiveConfiguration, events: EventRecorder
 ) -> Controller:
     """Build all parts. Nothing is read or written yet."""
-    capacity, quotas = Capacity(configuration), ResourceQuotas()
+    capacity = Capacity(configuration, claims=ObservedClaims(settings.dra_driver))
+    quotas = ResourceQuotas()
     context = Context(kube, clock, configuration, capacity, quotas)
     background, locks = BackgroundTasks(), PodLocks()
 
@@ -250,7 +257,9 @@ def tasks_of(controller: Controller, listener: socket.socket, upkeep: Upkeep) ->
     context, settings = controller.context, controller.settings
     kube, clock, configuration = context.kube, context.clock, context.configuration
     address = client_config(settings, listener.getsockname()[1])
-    registration = WebhookRegistration(kube, clock, configuration, controller.certificates, address)
+    registration = WebhookRegistration(
+        kube, clock, configuration, controller.certificates, address, claims=settings.dra
+    )
     label = LeaderLabel(kube, clock, controller.election.identity)
     admission = _admission_process(controller)
     verbs = controller.verbs
@@ -288,8 +297,16 @@ def tasks_of(controller: Controller, listener: socket.socket, upkeep: Upkeep) ->
         "packing policy": lambda: _learn_after_sync(controller),
     }
     if settings.dra:
+        loops["watch resourceclaims"] = controller.watches.run_claims
+        loops["watch deviceclasses"] = controller.watches.run_classes
         classes = ClassMaker(context, settings.dra_driver, ready)
         loops["device classes"] = classes.run
+        usage = ClaimUsage(context)
+        gate = ClaimGate(context, usage, controller.events, ready)
+        stuck = StuckPods(context, usage, controller.events, ready)
+        loops["pods with a gate for claims"] = gate.run
+        loops["pods with claims that cannot start"] = lambda: _every(clock, stuck_pods.EVERY_S, stuck.step)
+        loops["gates for claims"] = lambda: _every(clock, claim_gate.EVERY_S, gate.step)
         generated = ClaimTemplates(context, controller.events, ready)
         loops["pods with generated claims"] = generated.run
         loops["generated claims"] = lambda: _every(clock, claim_templates.EVERY_S, generated.step)

@@ -37,7 +37,7 @@ class Context:
 
     @property
     def rules(self) -> PodRules:
-        return PodRules(self.ledger, self.quotas)
+        return PodRules(self.ledger, self.quotas, self.capacity.claims)
 
     def now(self) -> float:
         """Seconds of the monotonic clock, for durations."""

@@ -6,6 +6,7 @@ Filter, the choice of GPUs, binding and all views ask here, so that they agree.
 from typing import NamedTuple
 
 from lamina.controller.ledger.ledger import Ledger
+from lamina.controller.ledger.observed_claims import ObservedClaims
 from lamina.controller.pods import ParsedPod
 from lamina.controller.quotas.resource_quotas import ResourceQuotas, excess
 from lamina.dialects import explain_missing_defaults
@@ -18,6 +19,8 @@ class PodRules(NamedTuple):
 
     ledger: Ledger
     quotas: ResourceQuotas
+    claims: ObservedClaims | None = None
+    """Those of the cluster, where agents serve claims."""
 
     def room(self, pod: ParsedPod) -> QuotaRoom | None:
         """What the quotas of its namespace leave to the pod; None where none limits GPUs."""
@@ -42,6 +45,8 @@ class PodRules(NamedTuple):
         """Why nothing can be granted to the pod as it is, as a sentence, or nothing."""
         if request.only_native_reason and not self.ledger.offers_native_devices(request.native_devices):
             return request.only_native_reason
+        if self.claims and (reason := self.claims.refusal(pod.obj, pod.ticket_holders)):
+            return reason
         return explain_missing_defaults(pod.obj, request, pod.config)
 
     def over_quota(self, pod: ParsedPod, request: PodRequest) -> str:

@@ -20,6 +20,10 @@ def device_classes(driver: str) -> list[dict[str, Any]]:
     ]
 
 
+def class_names(driver: str) -> frozenset[str]:
+    return frozenset(each["metadata"]["name"] for each in device_classes(driver))
+
+
 def differs(found: Mapping[str, Any], wanted: Mapping[str, Any]) -> bool:
     """Whether a class selects or serves something else than the wanted one of its name.
 

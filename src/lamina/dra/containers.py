@@ -11,15 +11,23 @@ class ContainerUse(NamedTuple):
     request: str
 
 
+def claims_by_entry(pod: Mapping[str, Any]) -> dict[str, str]:
+    """The claims by their entry in the spec of the pod; empty where the claim has not been made yet."""
+    names = {each["name"]: each.get("resourceClaimName") or "" for each in pod["spec"].get("resourceClaims") or ()}
+    made = (pod.get("status") or {}).get("resourceClaimStatuses") or ()
+    return names | {each["name"]: each.get("resourceClaimName") or "" for each in made if not names.get(each["name"])}
+
+
+def claims_of(pod: Mapping[str, Any]) -> list[str]:
+    """The names of the claims of a pod that have been made, the one for extended resources included."""
+    extended = ((pod.get("status") or {}).get("extendedResourceClaimStatus") or {}).get("resourceClaimName")
+    return [name for name in (*claims_by_entry(pod).values(), extended) if name]
+
+
 def uses_by_container(pod: Mapping[str, Any]) -> dict[str, list[ContainerUse]]:
     """What each container uses, those by extended resources included."""
     status, spec = pod.get("status") or {}, pod["spec"]
-    names = {each["name"]: each.get("resourceClaimName") or "" for each in status.get("resourceClaimStatuses") or ()}
-    names |= {
-        each["name"]: each["resourceClaimName"]
-        for each in spec.get("resourceClaims") or ()
-        if each.get("resourceClaimName")
-    }
+    names = claims_by_entry(pod)
     found: dict[str, list[ContainerUse]] = {}
     for container in (*(spec.get("initContainers") or ()), *spec["containers"]):
         for use in (container.get("resources") or {}).get("claims") or ():

@@ -1,6 +1,7 @@
 """Names that the driver shares with manifests, kubelet and the container runtime."""
 
 import hashlib
+import re
 
 DRIVER = "gpu.nvidia.com"
 """The name of NVIDIA's driver, so that claims and classes for it work unchanged."""
@@ -11,6 +12,12 @@ HAMI_TYPE = "hami-gpu"
 """The type of a GPU among HAMi's attributes."""
 MEMORY, CORES = "memory", "cores"
 _LONGEST = 200
+
+
+def device_number(device: str) -> int | None:
+    """The number of the GPU that a device is, or is a part of; None for a device of another driver."""
+    found = re.fullmatch(r"gpu-(\d{1,9})(?:-mig-.+)?", device)
+    return int(found[1]) if found else None
 
 
 def cdi_name(claim_uid: str, request: str) -> str:

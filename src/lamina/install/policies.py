@@ -7,6 +7,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from lamina.api.v1alpha1 import API_VERSION
+from lamina.dialects.claim_gate import GATE
 from lamina.dialects.registry import label_prefixes
 from lamina.install.agent import DRA_WANTED
 from lamina.install.names import AGENT, CONTROL, NAMESPACE, cluster_meta
@@ -29,6 +30,7 @@ def policies() -> list[Any]:
         *(When(_HAS_POLICIES, part) for part in _only_controller_writes_grants()),
         *(When(_HAS_POLICIES, part) for part in _tickets_by_placement_alone()),
         *(When(DRA_WANTED, part) for part in _controller_makes_own_classes()),
+        *(When(DRA_WANTED, part) for part in _only_controller_lifts_gates()),
     ]
 
 
@@ -123,6 +125,18 @@ def _controller_makes_own_classes() -> list[Any]:
         "only the class of Lamina's driver may serve a resource, the one that counts GPUs": served,
     }
     return _policy("lamina-device-classes", CONTROL, [rule], validations, {"the-controller": _is(CONTROL)})
+
+
+def _only_controller_lifts_gates() -> list[Any]:
+    """Who may change a pod could lift its gate too, and so have a GPU in excess of a quota."""
+
+    def has_gate(pod: str) -> str:
+        gates = f"{pod}.spec.schedulingGates"
+        return f"(has({gates}) && {gates}.exists(gate, gate.name == '{GATE}'))"
+
+    rule = _write_rule("", "v1", ["pods"]) | {"operations": ["UPDATE"]}
+    validations = {f"only the controller of Lamina may lift the gate {GATE}": f"{_is(CONTROL)} || {has_gate('object')}"}
+    return _policy("lamina-claim-gates", CONTROL, [rule], validations, {"a-pod-with-it": has_gate("oldObject")})
 
 
 def _is(part: str) -> str:

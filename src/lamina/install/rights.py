@@ -141,7 +141,19 @@ BINDING_CLUSTER = (
 """Of agents, only where they prepare claims before pods are bound."""
 
 CLAIM_OBJECTS_CLUSTER = (
-    Rule("deviceclasses.resource.k8s.io", "create", why="with `dra.enabled`, where the cluster has none of that name"),
+    Rule(
+        "resourceclaims.resource.k8s.io", "get list watch", why="with `dra.enabled`, which GPUs are allocated to claims"
+    ),
+    Rule(
+        "deviceclasses.resource.k8s.io",
+        "list watch create",
+        why="with `dra.enabled`, which select GPUs, and those that the cluster lacks",
+    ),
+    Rule(
+        "pods/eviction",
+        "create",
+        why="with `dra.enabled`, pods that cannot start on their node for their claims",
+    ),
     Rule(
         "resourceclaimtemplates.resource.k8s.io",
         "get list create delete",

@@ -52,6 +52,8 @@ class Gpu(Struct, frozen=True, kw_only=True):
     slots: int = 10
     mig_capable: bool = False
     numa: int | None = None
+    minor: int | None = None
+    """The number of its device file, by which claims name it; None where that is its index."""
     healthy: bool = True
     reason: str = ""
     """Why the GPU is not healthy; empty while it is."""
@@ -76,6 +78,11 @@ class Gpu(Struct, frozen=True, kw_only=True):
     """How long turns are at most, where the node's configuration says; None leaves that to the driver."""
     time_slice_failure: str = ""
     """Why turns do not have that length; empty when they have."""
+
+    @property
+    def number(self) -> int:
+        """By which claims name the GPU."""
+        return self.index if self.minor is None else self.minor
 
     @property
     def by_grant(self) -> bool:

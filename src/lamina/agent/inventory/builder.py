@@ -53,6 +53,7 @@ def build_inventory(
                 slots=settings.slots,
                 mig_capable=facts.mig_capable,
                 numa=facts.numa,
+                minor=None if facts.minor == facts.index else facts.minor,
                 healthy=not reason,
                 reason=reason,
                 cordoned=facts.uuid in cordoned,

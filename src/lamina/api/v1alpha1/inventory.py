@@ -49,6 +49,9 @@ class Gpu(Struct, frozen=True, kw_only=True, rename="camel", omit_defaults=True)
     slots: Annotated[Natural, Meta(description="Number of containers that may share the GPU")] = 10
     mig_capable: Annotated[bool, Meta(description="Whether the GPU supports MIG")] = False
     numa: Annotated[Natural | None, Meta(description="NUMA node; absent if unknown")] = None
+    minor: Annotated[
+        Natural | None, Meta(description="Number of its device file; absent if that is the index or unknown")
+    ] = None
     healthy: Annotated[bool, Meta(description="Whether new shares may be placed on the GPU")] = True
     reason: Annotated[str, Meta(description="Why the GPU is unhealthy; empty while it is healthy")] = ""
     cordoned: Annotated[bool, Meta(description="No new shares are placed on the GPU; existing ones stay")] = False

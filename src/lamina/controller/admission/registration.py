@@ -65,12 +65,16 @@ class WebhookRegistration:
         configuration: LiveConfiguration,
         store: CertificateStore,
         address: Mapping[str, Any],
+        *,
+        claims: bool = False,
     ) -> None:
+        """`claims`: agents serve ResourceClaims."""
         self._kube = kube
         self._clock = clock
         self._configuration = configuration
         self._store = store
         self._address = address
+        self._claims = claims
         self._due = asyncio.Event()
         configuration.listeners.append(self._due.set)
 
@@ -82,7 +86,7 @@ class WebhookRegistration:
             return _CHECK_S
         certificate = await self._store.agree()
         trusted = self._store.trusted_authorities(certificate)
-        if await register(self._kube, self._configuration.value, self._address, trusted):
+        if await register(self._kube, self._configuration.value, self._address, trusted, claims=self._claims):
             return _SETTLE_S
         self._store.serve(certificate)
         return _CHECK_S

@@ -29,6 +29,7 @@ from lamina.dialects import (
     template_warnings,
 )
 from lamina.dialects.by_claim import claim_for, use_claim
+from lamina.dialects.claim_gate import gate_claims
 from lamina.dialects.templates import WORKLOADS
 from lamina.dra.generated import GeneratedClaim
 from lamina.errors import BadInput
@@ -193,6 +194,17 @@ def review_visibility(request: AdmissionRequest, config: Config) -> Verdict:
         check_pod(before := request.old_object or _NO_POD)
         present = before["spec"].get("ephemeralContainers") or ()
         return _admitted(hide_from_ephemeral(pod, {container["name"] for container in present}))
+    except BadInput as problem:
+        return refused(str(problem))
+
+
+def review_claims(request: AdmissionRequest) -> Verdict:
+    """The verdict on a new pod with claims: it waits until the controller has compared them with the quotas."""
+    if not is_new_pod(request):
+        return ALLOWED
+    try:
+        check_pod(pod := request.object or {})
+        return _admitted(gate_claims(pod))
     except BadInput as problem:
         return refused(str(problem))
 

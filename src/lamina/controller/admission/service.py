@@ -30,10 +30,11 @@ from lamina.controller.admission.review import (
     new_pod,
     refused,
     review,
+    review_claims,
     review_template,
     review_visibility,
 )
-from lamina.controller.admission.webhook_configuration import HIDING_PATH, PATH
+from lamina.controller.admission.webhook_configuration import CLAIMS_PATH, HIDING_PATH, PATH
 from lamina.controller.failures import Failures, malformed
 from lamina.errors import BadInput, Outside
 from lamina.ports.clock import Clock, within
@@ -74,6 +75,7 @@ class AdmissionService:
         app = web.Application(client_max_size=LARGEST_BODY)
         app.router.add_post(PATH, self._failures.answering("admit", partial(self._mutate, self._verdict)))
         app.router.add_post(HIDING_PATH, self._failures.answering("hide", partial(self._mutate, self._visibility)))
+        app.router.add_post(CLAIMS_PATH, self._failures.answering("gate", partial(self._mutate, self._gate)))
         app.router.add_get("/healthz", self._healthz)
         return app
 
@@ -122,6 +124,9 @@ class AdmissionService:
 
     async def _visibility(self, request: AdmissionRequest) -> Verdict:
         return review_visibility(request, self.config)
+
+    async def _gate(self, request: AdmissionRequest) -> Verdict:
+        return review_claims(request)
 
     async def _healthz(self, request: web.Request) -> web.Response:
         return web.Response(text="ok")

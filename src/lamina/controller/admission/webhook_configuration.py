@@ -9,6 +9,8 @@
 * `hiding` exists only if the configuration hides GPUs (`admission.hideGpus`). It gets every new pod and ephemeral
   container, whatever its labels say, because who writes those may want to see GPUs. Namespaces are exempt by their
   labels, which tenants cannot write. It fails as the configuration says.
+* `claims` exists only where agents serve ResourceClaims. It gets every new pod with claims, whatever its labels say,
+  and fails open: a pod that it missed may get a GPU in excess of a quota until the controller ends it.
 """
 
 import base64
@@ -27,6 +29,7 @@ log = logging.getLogger(__name__)
 NAME = "lamina.dev"
 PATH = "/mutate"
 HIDING_PATH = "/hide-gpus"
+CLAIMS_PATH = "/gate-claims"
 NAMESPACE = "lamina-system"
 SERVICE = "lamina-admission"
 _IGNORE_LABELS = ("lamina.dev/webhook", "hami.io/webhook")
@@ -43,14 +46,19 @@ def url_address(host: str, port: int) -> Mapping[str, Any]:
     return {"url": f"https://{name}:{port}{PATH}"}
 
 
-def webhook_configuration(config: Config, address: Mapping[str, Any], ca: bytes, *, policy: str = "Fail") -> Object:
-    """The object to register. `ca` is PEM; `policy` applies to GPU pods while no replica answers."""
+def webhook_configuration(
+    config: Config, address: Mapping[str, Any], ca: bytes, *, policy: str = "Fail", claims: bool = False
+) -> Object:
+    """The object to register. `ca` is PEM; `policy` applies to GPU pods while no replica answers. `claims`: agents
+    serve ResourceClaims."""
     requests_gpus = match_expression(config)
     templates = [_rule(group, resources, "CREATE", "UPDATE") for group, resources in WORKLOADS.items()]
     webhooks = [
         _webhook("pods", [_PODS], requests_gpus, policy, address, ca),
         _webhook("templates", templates, template_expression(config), "Ignore", address, ca),
     ]
+    if claims:
+        webhooks.append(_claims_webhook(address, ca))
     if config.hide_gpus:
         webhooks.append(_hiding_webhook(config.hiding_failure_policy, address, ca))
     return {"metadata": {"name": NAME}, "webhooks": webhooks}
@@ -93,14 +101,21 @@ def _webhook(
 
 
 def _hiding_webhook(policy: str, address: Mapping[str, Any], ca: bytes) -> Object:
-    webhook = _webhook("hiding", [_PODS, _EPHEMERAL_CONTAINERS], "", policy, _hiding_address(address), ca)
+    webhook = _webhook("hiding", [_PODS, _EPHEMERAL_CONTAINERS], "", policy, _at(HIDING_PATH, address), ca)
     return {name: value for name, value in webhook.items() if name not in ("objectSelector", "matchConditions")}
 
 
-def _hiding_address(address: Mapping[str, Any]) -> Mapping[str, Any]:
+def _claims_webhook(address: Mapping[str, Any], ca: bytes) -> Object:
+    """A pod with a node has been scheduled, and cannot wait for anything."""
+    waits = "has(object.spec.resourceClaims) && size(object.spec.resourceClaims) > 0 && !has(object.spec.nodeName)"
+    webhook = _webhook("claims", [_PODS], waits, "Ignore", _at(CLAIMS_PATH, address), ca)
+    return {name: value for name, value in webhook.items() if name != "objectSelector"}
+
+
+def _at(path: str, address: Mapping[str, Any]) -> Mapping[str, Any]:
     if "url" in address:
-        return {"url": address["url"].removesuffix(PATH) + HIDING_PATH}
-    return {"service": {**address["service"], "path": HIDING_PATH}}
+        return {"url": address["url"].removesuffix(PATH) + path}
+    return {"service": {**address["service"], "path": path}}
 
 
 def match_expression(config: Config) -> str:
@@ -147,7 +162,7 @@ def _any_container(spec: str, condition: Callable[[str], str]) -> str:
     )
 
 
-async def register(kube: Kube, config: Config, address: Mapping[str, Any], ca: bytes) -> bool:
+async def register(kube: Kube, config: Config, address: Mapping[str, Any], ca: bytes, *, claims: bool = False) -> bool:
     """Create or update the registration. Returns whether it was missing or different before.
 
     Raises Outside, and Conflict where others write it too.
@@ -159,12 +174,13 @@ async def register(kube: Kube, config: Config, address: Mapping[str, Any], ca: b
     try:
         first = present = await kube.get(MUTATING_WEBHOOKS, NAME)
     except NotFound:
-        wanted = webhook_configuration(config, address, ca, policy="Ignore")
+        wanted = webhook_configuration(config, address, ca, policy="Ignore", claims=claims)
         present = await kube.create(MUTATING_WEBHOOKS, wanted)
     if not _keeps_conditions(present):
-        present = await _write(kube, present, webhook_configuration(config, address, ca, policy="Ignore"))
+        wanted = webhook_configuration(config, address, ca, policy="Ignore", claims=claims)
+        present = await _write(kube, present, wanted)
     if _keeps_conditions(present):
-        present = await _write(kube, present, webhook_configuration(config, address, ca))
+        present = await _write(kube, present, webhook_configuration(config, address, ca, claims=claims))
     else:
         log.warning("This API server has no match conditions: while admission is down, pods are created without a GPU")
     return first is None or present.get("webhooks") != first.get("webhooks")

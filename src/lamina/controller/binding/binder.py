@@ -20,6 +20,7 @@ concurrently.
 """
 
 import asyncio
+import contextlib
 from collections.abc import Callable
 
 from lamina.controller.background import BackgroundTasks
@@ -34,11 +35,13 @@ from lamina.controller.ledger.claims import GrantRecord
 from lamina.controller.ledger.ledger import DoesNotFit
 from lamina.controller.ledger.pod_stages import PodState, Stage, pod_state
 from lamina.controller.pods import ParsedPod
+from lamina.controller.scheduling.claim_usage import ClaimUsage
 from lamina.controller.scheduling.decisions import Decisions
 from lamina.controller.scheduling.expected_binds import ExpectedBinds
+from lamina.dra.containers import claims_of
 from lamina.errors import BadInput, LaminaError, NotYet, Outside
 from lamina.model.requests import PodRequest
-from lamina.ports.kube import PODS, BindingMetadata, Conflict, NotFound, Object, Unreachable
+from lamina.ports.kube import PODS, RESOURCE_CLAIMS, BindingMetadata, Conflict, NotFound, Object, Unreachable
 
 _TRIES = 3
 LONGEST_ATTEMPT_S = 25.0
@@ -76,6 +79,7 @@ class Binder:
             longest_attempt_s=LONGEST_ATTEMPT_S,
         )
         self._labels = BoundLabels(context.kube)
+        self._usage = ClaimUsage(context)
 
     async def bind(self, args: BindArgs) -> str:
         """Give the pod its shares and its node. Returns why that failed as a sentence, or nothing."""
@@ -98,7 +102,7 @@ class Binder:
             pod = self._context.parse(obj)
         _check_placed(args, pod, state)
         if pod.served_by_claim:
-            await self._bind_to_claim(args, state)
+            await self._bind_to_claim(args, pod, state)
             return
         request = _request(args, pod)
         if state.stage is not Stage.PENDING:
@@ -109,6 +113,9 @@ class Binder:
                 raise DoesNotFit(reason)
             await self._bind_without_grant(args)
             return
+        await self._read_claims(pod)
+        if reason := self._context.capacity.claims.refusal(pod.obj, pod.ticket_holders):
+            raise BadInput(reason)
         record = await self._grants.take(args, pod, request)
         await self._take_turn(args, pod, record)
         metadata = self._metadata(pod.obj, record)
@@ -144,9 +151,21 @@ class Binder:
         self._ledger.observe_pod(uid, state, self._context.now())
         return state
 
-    async def _bind_to_claim(self, args: BindArgs, state: PodState) -> None:
-        """The pod's claim is allocated already, and what it has counts as claims of the node do."""
+    async def _read_claims(self, pod: ParsedPod) -> None:
+        """What was allocated to the pod's own claims just now, so that its grant has other GPUs: kubelet prepares the
+        claims first, and would wait for the pod itself."""
+        claims = self._context.capacity.claims
+        for name in claims_of(pod.obj) if claims.followed else ():
+            with contextlib.suppress(NotFound):
+                claims.observe(await self._kube.get(RESOURCE_CLAIMS, name, namespace=pod.namespace))
+
+    async def _bind_to_claim(self, args: BindArgs, pod: ParsedPod, state: PodState) -> None:
+        """kube-scheduler has made and allocated the pod's claim, and frees it where it exceeds a quota here."""
         if state.stage is Stage.PENDING:
+            await self._read_claims(pod)
+            own = self._context.capacity.claims.of(pod.obj)
+            if self._usage.has_quota(pod.namespace) and (reason := self._usage.excess(pod.namespace, own, ())):
+                raise DoesNotFit(reason)
             await self._bind_without_grant(args)
         else:
             _check_bound_there(args, state)

@@ -8,6 +8,7 @@ from lamina.controller.capacity.host_capacity import HostCapacity
 from lamina.controller.capacity.pod_mix import PodMix
 from lamina.controller.configuration import LiveConfiguration
 from lamina.controller.ledger.ledger import Ledger
+from lamina.controller.ledger.observed_claims import ObservedClaims
 from lamina.model.gpus import Inventory
 from lamina.model.ledger import NOTHING, Taken, taken_by
 from lamina.model.requests import PodRequest
@@ -21,13 +22,19 @@ _MOST_SURVEYS = 128
 
 
 class Capacity:
-    """The free GPU capacity of each node, from the ledger's sums, next to `host` and `pod_mix`.
+    """The free GPU capacity of each node, from the ledger's sums, next to `host`, `pod_mix` and `claims`.
 
     Nothing is placed on a node whose state cannot be computed: it is in `set_aside`, as everything else that this
     replica cannot use.
     """
 
-    def __init__(self, configuration: LiveConfiguration, set_aside: SetAside | None = None) -> None:
+    def __init__(
+        self,
+        configuration: LiveConfiguration,
+        set_aside: SetAside | None = None,
+        claims: ObservedClaims | None = None,
+    ) -> None:
+        self.claims = claims or ObservedClaims()
         self.set_aside = set_aside or SetAside(log)
         self.ledger = Ledger(changed=self._mark_changed)
         self.host = HostCapacity()

@@ -230,6 +230,10 @@ class Ledger:
         claim = self._claims.get(pod_uid)
         return list(claim.grants.values()) if claim else []
 
+    def has_started(self, pod_uid: str) -> bool:
+        """Whether a container of the pod that can hold a GPU has started."""
+        return pod_uid in self._running.get(self.pod(pod_uid).node, {})
+
     def reservation_of(self, pod_uid: str) -> Reservation | None:
         claim = self._claims.get(pod_uid)
         return claim.reservation if claim else None

@@ -21,7 +21,18 @@ from lamina.model.gpus import Inventory
 from lamina.model.host_size import HostSize, offered_by
 from lamina.model.nodes import is_discouraged, kept_out
 from lamina.model.pod_status import runs_containers
-from lamina.ports.kube import GRANTS, INVENTORIES, NODES, PODS, RESOURCE_QUOTAS, Object, Resource, follow
+from lamina.ports.kube import (
+    DEVICE_CLASSES,
+    GRANTS,
+    INVENTORIES,
+    NODES,
+    PODS,
+    RESOURCE_CLAIMS,
+    RESOURCE_QUOTAS,
+    Object,
+    Resource,
+    follow,
+)
 from lamina.ports.kube.follow import ADDED, DELETED, MODIFIED, SYNCED
 from lamina.ports.supervision import keep_running
 
@@ -61,6 +72,8 @@ class Watches:
         self._ledger = context.ledger
         self._host, self._pod_mix = context.capacity.host, context.capacity.pod_mix
         self._quotas = context.quotas
+        self._claims = context.capacity.claims
+        self._claims.changed = self._update_inventory
         self._inventories: dict[str, Inventory] = {}
         self.inventory_statuses: dict[str, Object] = {}
         """What the status of each Inventory is, by node; empty where none was written."""
@@ -100,6 +113,21 @@ class Watches:
             for resource in self._handlers:
                 watch = partial(self._watch, resource)
                 group.create_task(keep_running(f"watch {resource.plural}", watch, self._context.clock, self._set_aside))
+
+    async def run_claims(self) -> None:
+        """Watch ResourceClaims until canceled. Nothing waits for their list, which an old API server does not have."""
+        self._claims.followed = True
+        async for kind, claim in follow(self._kube, self._context.clock, RESOURCE_CLAIMS, trim=_trim_claim):
+            if kind != SYNCED:
+                with self._set_aside.around(RESOURCE_CLAIMS.plural, _name(claim)):
+                    (self._claims.remove if kind == DELETED else self._claims.observe)(claim)
+
+    async def run_classes(self) -> None:
+        """Watch DeviceClasses until canceled."""
+        async for kind, found in follow(self._kube, self._context.clock, DEVICE_CLASSES):
+            if kind != SYNCED:
+                with self._set_aside.around(DEVICE_CLASSES.plural, _name(found)):
+                    self._claims.observe_class(found, gone=kind == DELETED)
 
     async def catch_up(self, node: str) -> None:
         """Read the grants and pods of one node as they are now. Raises Outside."""
@@ -161,12 +189,13 @@ class Watches:
             self._update_inventory(name)
 
     def _update_inventory(self, node: str) -> None:
-        """Give the ledger what the node offers, which is nothing while its labels exclude it from Lamina."""
+        """Give the ledger what the node offers, which is nothing while its labels exclude it from Lamina. GPUs that are
+        allocated to claims take no grants."""
         inventory = self._inventories.get(node)
         if inventory is None or node in self._excluded:
             self._ledger.remove_inventory(node)
         else:
-            self._ledger.observe_inventory(inventory)
+            self._ledger.observe_inventory(self._claims.marked(inventory))
 
     def _handle_grant(self, kind: str, obj: Object) -> None:
         record = grant_record(obj)
@@ -249,6 +278,12 @@ class Watches:
             trimmed[_ERROR] = error
             self._context.pending.forget(obj["metadata"].get("uid"))
         return trimmed
+
+
+def _trim_claim(claim: Object) -> Object:
+    status = claim.get("status") or {}
+    kept = {key: status.get(key) for key in ("allocation", "reservedFor")}
+    return {"metadata": _trim_metadata(claim), "spec": claim.get("spec") or {}, "status": kept}
 
 
 def _trim_node(node: Object) -> Object:

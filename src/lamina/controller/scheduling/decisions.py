@@ -60,7 +60,7 @@ class Decisions:
     def __init__(self, capacity: Capacity, quotas: ResourceQuotas, configuration: LiveConfiguration) -> None:
         self._capacity = capacity
         self._configuration = configuration
-        self.rules = PodRules(capacity.ledger, quotas)
+        self.rules = PodRules(capacity.ledger, quotas, capacity.claims)
         self.packing = PackingPolicy(capacity)
 
     def filter(self, pod: ParsedPod, nodes: list[str]) -> FilterResult:
