@@ -16,7 +16,7 @@
 enum { SLOTS_CHECKED_AT_START = 4, RECLAIM_INTERVAL_MS = 100 };
 
 /* On a page that the kernel fills with zeros in a forked child. */
-struct fork_sensitive { struct lamina_slot *slot; };
+struct fork_sensitive { _Atomic(struct lamina_slot *) slot; };
 
 static struct fork_sensitive no_slot;
 static struct fork_sensitive *_Atomic mine = &no_slot;
@@ -110,7 +110,9 @@ static struct lamina_slot *join(const struct facade *facade)
 struct lamina_slot *process_slot_if_any(void)
 {
     /* Acquire: a thread that sees the page also sees what was written before. This is on the path of allocations. */
-    struct lamina_slot *slot = atomic_load_explicit(&mine, memory_order_acquire)->slot;
+    struct fork_sensitive *page = atomic_load_explicit(&mine, memory_order_acquire);
+    /* Acquire: so does one that sees the slot, such as the identity. */
+    struct lamina_slot *slot = atomic_load_explicit(&page->slot, memory_order_acquire);
     /* Relaxed: only compared; if the slot was taken over, a moment earlier or later makes no difference. */
     if (slot != NULL && atomic_load_explicit(&slot->owner, memory_order_relaxed) != identity.owner)
         return NULL;
