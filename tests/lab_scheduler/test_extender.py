@@ -72,7 +72,8 @@ async def test_a_filter_that_fails(
     server.failing["filter"], server.status["filter"] = answer, status
     with pytest.raises(ExtenderError, match=why) as raised:
         await extender.filter(POD, NODES, 0)
-    assert server.url in str(raised.value)
+    if "error" in {key.lower() for key in answer}:
+        assert str(raised.value) == why, "kube-scheduler shows the extender's error alone"
 
 
 async def test_no_answer_means_no_node(server: FakeExtender, extender: Extender) -> None:
@@ -87,7 +88,7 @@ async def test_an_extender_without_an_opinion_does_not_stop_a_pod(server: FakeEx
 
 async def test_a_bind_that_is_refused(server: FakeExtender, extender: Extender) -> None:
     server.failing["bind"] = {"Error": "taken"}
-    with pytest.raises(ExtenderError, match="taken"):
+    with pytest.raises(ExtenderError, match="^taken$"):
         await extender.bind(POD, "a", 0)
 
 

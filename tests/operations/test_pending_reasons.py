@@ -23,6 +23,9 @@ async def explained(of: Object, *others: Any) -> tuple[list[str], str]:
     return list(why(view, "default", of["metadata"]["name"])), waiting_because(view, read)
 
 
+NO_ANSWER = "kube-scheduler had no answer from the controller of Lamina; see `lamina doctor`"
+
+
 def unscheduled(message: str | None, status: str = "False") -> Object:
     condition = {"type": "PodScheduled", "status": status} | ({} if message is None else {"message": message})
     return {"conditions": [{"type": "Initialized", "status": "False", "message": "no"}, condition]}
@@ -166,6 +169,7 @@ async def test_a_quota_comes_before_the_nodes() -> None:
     [
         ({}, [], "not yet tried by the scheduler"),
         (unscheduled("0/3 nodes are available"), ["Scheduler: 0/3 nodes are available"], "0/3 nodes are available"),
+        (unscheduled('Post "https://10.0.0.1:443/filter": EOF'), [f"Scheduler: {NO_ANSWER}"], NO_ANSWER),
         (unscheduled("all is well", status="True"), [], "not yet tried by the scheduler"),
         (unscheduled(None), [], "not yet tried by the scheduler"),
     ],

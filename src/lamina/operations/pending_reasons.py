@@ -13,6 +13,8 @@ from lamina.ports.kube import Object
 _SHOWN_NODES = 5
 _SHOWN_SURVIVORS = 5
 _SHOWN_HOLDERS = 5
+_NO_ANSWER = "kube-scheduler had no answer from the controller of Lamina; see `lamina doctor`"
+"""In the place of messages that name the address of the extender, which tells a user nothing."""
 
 
 def why(cluster: ClusterView, namespace: str, name: str) -> Iterator[str]:
@@ -141,5 +143,6 @@ def _survivors(cluster: ClusterView, namespace: str | None = None) -> Iterator[s
 def _scheduler_message(pod: Object) -> str:
     for condition in pod.get("status", {}).get("conditions", []):
         if condition["type"] == "PodScheduled" and condition["status"] == "False":
-            return str(condition.get("message", ""))
+            message = str(condition.get("message", ""))
+            return _NO_ANSWER if "://" in message else message
     return ""

@@ -50,7 +50,10 @@ class ExtenderConfig(Struct, frozen=True):
 
 
 class ExtenderError(Outside):
-    """The extender refused or could not be reached. The attempt fails and is repeated."""
+    """The extender refused or could not be reached. The attempt fails and is repeated.
+
+    As in kube-scheduler, the message is the error of the extender alone, where it sent one.
+    """
 
 
 class ExtenderDown(ExtenderError):
@@ -95,7 +98,7 @@ class Extender:
         asked = {objects.name(node) for node in nodes}
         answer = _fields(await self._call(self.config.filter_verb, self._arguments(pod, nodes), now))
         if error := answer.get("error"):
-            raise ExtenderError(f"extender {self.config.url}: {error}")
+            raise ExtenderError(str(error))
         names = answer.get("nodenames")
         if names is None:
             names = [objects.name(node) for node in (_fields(answer.get("nodes") or {}).get("items") or [])]
@@ -145,7 +148,7 @@ class Extender:
         }
         answer = _fields(await self._call(self.config.bind_verb, body, now))
         if error := answer.get("error"):
-            raise ExtenderError(f"extender {self.config.url}: {error}")
+            raise ExtenderError(str(error))
 
     def _arguments(self, pod: Object, nodes: Sequence[Object]) -> Object:
         if self.config.node_cache_capable:

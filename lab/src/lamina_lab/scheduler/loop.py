@@ -143,7 +143,7 @@ class Scheduler:
         left = [view for view in fit if view.name in answer.nodes]
         for view in fit:
             if view.name not in answer.nodes:
-                why[view.name] = [answer.failed.get(view.name) or f"extender {extender.config.url} gave no reason"]
+                why[view.name] = [answer.failed.get(view.name) or "the extender gave no reason"]
         return left, answer.unresolvable
 
     async def _preempt(self, pod: Object, unresolvable: frozenset[str]) -> None:
@@ -170,7 +170,7 @@ class Scheduler:
             self._extender_was_down |= isinstance(error, ExtenderDown)
             if devices:
                 await self._claims.unreserve(pod)
-            await self._requeue(entry, ERROR, f"binding to {node} failed: {error}")
+            await self._requeue(entry, ERROR, str(error))
         except Exception:
             log.exception("Binding pod %s failed", objects.key(pod))
             self._undo_placement(pod)
@@ -183,9 +183,9 @@ class Scheduler:
                 self._claims.forget(pod, devices)
 
     def _undo_placement(self, pod: Object) -> None:
-        """Free what the pod would have held."""
+        """Free what the pod would have held. Pods whose binding failed wait out their back-off."""
         self._placements.forget(pod)
-        self._backlog.retry_parked()
+        self._backlog.retry_parked(only=lambda entry: not entry.error)
         self._wake.set()
 
     async def _requeue(self, entry: WaitingPod, reason: str, message: str) -> None:
