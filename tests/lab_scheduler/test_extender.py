@@ -88,7 +88,7 @@ async def test_an_extender_without_an_opinion_does_not_stop_a_pod(server: FakeEx
 
 async def test_a_bind_that_is_refused(server: FakeExtender, extender: Extender) -> None:
     server.failing["bind"] = {"Error": "taken"}
-    with pytest.raises(ExtenderError, match="^taken$"):
+    with pytest.raises(ExtenderError, match=r"^taken$"):
         await extender.bind(POD, "a", 0)
 
 

@@ -4,7 +4,7 @@ from collections.abc import Iterator, Mapping
 from typing import Any
 
 from lamina.dialects.containers import read_containers
-from lamina.dialects.parser import DEFAULT_SCHEDULER, dialect_of, read_pod, zero_counts
+from lamina.dialects.parser import DEFAULT_SCHEDULER, dialect_of, read_pod, without_zero_counts, zero_counts
 from lamina.dialects.patches import PatchOperation, remove_resource
 from lamina.dialects.registry import name_index
 from lamina.errors import BadInput
@@ -42,11 +42,11 @@ def fill_defaults(pod: Mapping[str, Any], request: PodRequest | None, config: Co
     if request is None:
         return tuple(removals)
     check_unassigned(spec)
-    dialect = dialect_of(request)
+    dialect, left = dialect_of(request), [without_zero_counts(container, index) for container in containers]
     return (
         *removals,
         *_fill_pod(spec, dialect.scheduler_name(config), config),
-        *dialect.fill_defaults(read_pod(pod, containers, index), request, index.names[dialect.name]),
+        *dialect.fill_defaults(read_pod(pod, left, index), request, index.names[dialect.name]),
     )
 
 

@@ -31,7 +31,7 @@ def parse(pod: Mapping[str, Any], config: Config) -> PodRequest | None:
     index = name_index(config)
     if served_by_claim(pod, config):
         return None
-    containers = tuple(_without_zero_counts(container, index) for container in read_containers(pod))
+    containers = tuple(without_zero_counts(container, index) for container in read_containers(pod))
     dialect = _find_dialect(pod, containers, index)
     if dialect is None:
         return None
@@ -98,7 +98,8 @@ def zero_counts(container: ContainerManifest, index: NameIndex) -> tuple[str, ..
     )
 
 
-def _without_zero_counts(container: ContainerManifest, index: NameIndex) -> ContainerManifest:
+def without_zero_counts(container: ContainerManifest, index: NameIndex) -> ContainerManifest:
+    """The container as if it did not name these."""
     zero = zero_counts(container, index)
     if not zero:
         return container
@@ -139,7 +140,7 @@ def _find_dialect(pod: Mapping[str, Any], containers: Sequence[ContainerManifest
             if name in index.owners or name.startswith(index.guarded_prefixes) or system_of(name):
                 concerned[name] = container
     granted = [name for name in sorted(concerned) if name in index.owners and _needs_grant(name, index)]
-    cause = _requesting_annotation(pod, index) or (granted[0] if granted else "")
+    cause = _requesting_annotation(pod, granted, index) or (granted[0] if granted else "")
     dialect = _owner(cause, index)
     for name in sorted(concerned):
         owner = index.owners.get(name)
@@ -157,21 +158,33 @@ def _find_dialect(pod: Mapping[str, Any], containers: Sequence[ContainerManifest
 
 def _owner(cause: str, index: NameIndex) -> Dialect | None:
     """The dialect that has a resource or an annotation."""
-    by_annotation = (one for prefix, one in index.requesting_annotations.items() if cause.startswith(prefix))
-    return index.owners.get(cause) or next(by_annotation, None)
+    if cause in index.owners:
+        return index.owners[cause]
+    return next((one for one in index.dialects if cause.startswith(one.annotation_prefixes)), None) if cause else None
 
 
-def _requesting_annotation(pod: Mapping[str, Any], index: NameIndex) -> str:
-    """The first annotation by which the pod requests GPUs, or nothing. Pods of other schedulers request none by it.
+def _requesting_annotation(pod: Mapping[str, Any], granted: Sequence[str], index: NameIndex) -> str:
+    """The first annotation by which the pod requests GPUs, or nothing. `granted` are the resources that it names.
 
-    Such keys may mean anything elsewhere, so only a pod that names a scheduler of Lamina's has them read.
+    Such keys may mean anything in pods of other schedulers. So they are read in pods that name a scheduler of their
+    dialect, where misspelled ones are read to be refused, and in pods that name another one of Lamina's and no GPU by a
+    resource. Admission assigns such a scheduler to pods that name GPUs by a resource alone, and changes nothing here.
     """
     named = (pod.get("spec") or {}).get("schedulerName")
     if named == DEFAULT_SCHEDULER or named not in index.config.schedulers:
         return ""
-    prefixes = tuple(index.requesting_annotations)
-    annotations = (pod.get("metadata") or {}).get("annotations") or {}
-    return min((key for key in annotations if key.startswith(prefixes)), default="")
+    annotations: list[str] = sorted((pod.get("metadata") or {}).get("annotations") or {})
+    for dialect in index.dialects:
+        own = named in dialect.schedulers
+        others = [name for name in granted if index.owners[name] is not dialect]
+        if others and not own:
+            continue
+        found = [key for key in annotations if dialect.requests_by(key)]
+        if own and not others:
+            found += [key for key in annotations if key.startswith(dialect.annotation_prefixes)]
+        if found:
+            return found[0]
+    return ""
 
 
 def _needs_grant(name: str, index: NameIndex) -> bool:

@@ -123,8 +123,9 @@ class Dialect(Protocol):
     limits_by_quota: bool = False
     """Whether ResourceQuotas name memory and cores as this dialect does."""
     annotation_prefixes: tuple[str, ...] = ()
-    """What the annotations start with by which pods request GPUs without naming a resource. They count in pods that
-    name one of `schedulers.served` other than the default scheduler; admission fills in the tickets."""
+    """What the annotations start with by which pods request GPUs without naming a resource, misspelled ones too. They
+    count in pods that name a scheduler of the dialect, or another one of `schedulers.served` other than the default
+    scheduler and no GPU by a resource; admission fills in the tickets."""
 
     def resource_names(self, config: Config) -> ResourceNames:
         """The names of its resources, as configured."""
@@ -133,6 +134,10 @@ class Dialect(Protocol):
     def guarded_prefixes(self, config: Config) -> tuple[str, ...]:
         """An unknown resource that starts with one of these is refused: it is a misspelled limit."""
         return ()
+
+    def requests_by(self, key: str) -> bool:
+        """Whether an annotation with this key requests GPUs."""
+        return False
 
     def scheduler_name(self, config: Config) -> str:
         """The scheduler of its pods that name only the default one; empty leaves them alone."""

@@ -35,8 +35,6 @@ class NameIndex:
     """Which dialect has a resource."""
     tickets: frozenset[str]
     """The resources of all dialects by which kubelet allocates tickets."""
-    requesting_annotations: Mapping[str, Dialect]
-    """Which dialect has the annotations that request GPUs, by what their keys start with."""
     guarded_prefixes: tuple[str, ...]
     choice_annotations: ChoiceAnnotations
 
@@ -67,7 +65,6 @@ def _build_index(config: Config) -> NameIndex:
         names=names,
         owners=owners,
         tickets=frozenset(each.ticket for each in names.values() if each.ticket),
-        requesting_annotations={prefix: one for one in DIALECTS for prefix in one.annotation_prefixes},
         guarded_prefixes=tuple({prefix: None for one in DIALECTS for prefix in one.guarded_prefixes(config)}),
         choice_annotations=choices.merge(dialect.choice_annotations for dialect in DIALECTS),
     )
@@ -97,7 +94,7 @@ def resource_domains(config: Config) -> tuple[str, ...]:
 
 def requesting_annotations(config: Config) -> tuple[str, ...]:
     """What the keys of annotations start with by which pods request GPUs."""
-    return tuple(name_index(config).requesting_annotations)
+    return tuple({prefix: None for one in name_index(config).dialects for prefix in one.annotation_prefixes})
 
 
 def pod_annotations() -> frozenset[str]:

@@ -4,7 +4,7 @@ from collections.abc import Iterator
 
 from lamina.dialects.containers import ContainerManifest
 from lamina.dialects.kai import annotations, parser
-from lamina.dialects.patches import PatchOperation
+from lamina.dialects.patches import PatchOperation, add_metadata
 from lamina.dialects.protocol import Dialect, PodManifest, ResourceNames, WantedSize
 from lamina.model.config import Config
 from lamina.model.requests import PodRequest
@@ -22,6 +22,16 @@ class KaiDialect(Dialect):
 
     def resource_names(self, config: Config) -> ResourceNames:
         return NAMES
+
+    def requests_by(self, key: str) -> bool:
+        return key in (annotations.FRACTION, annotations.MEMORY) or key.startswith(annotations.OF_CONTAINER)
+
+    def fill_defaults(self, pod: PodManifest, request: PodRequest, names: ResourceNames) -> Iterator[PatchOperation]:
+        """The tickets, and the name of the container: others may add containers in front of it afterwards."""
+        yield from super().fill_defaults(pod, request, names)
+        if annotations.read_part(pod.annotations) is not None and annotations.CONTAINER not in pod.annotations:
+            chosen = {annotations.CONTAINER: parser.chosen_container(pod)}
+            yield from add_metadata("annotations", pod.annotations, chosen)
 
     def parse(self, pod: PodManifest, names: ResourceNames) -> PodRequest:
         return parser.parse(pod, names)

@@ -3,7 +3,7 @@
     gpu-fraction: "0.5"                     half of the memory of a GPU, and half of its time
     gpu-memory: "2000"                      2000 MiB of a GPU, and whatever time is left
     gpu-fraction-num-devices: "2"           the same of 2 different GPUs of one node
-    gpu-fraction-container-name: train      for this container; the first one that is no init container if absent
+    gpu-fraction-container-name: train      for this container; see `chosen_container` for pods without it
     kai.scheduler/gpu-compute-sharing-mode: sm-sharing    as a client of MPS; so does mps: "true"
 
     nvidia.com/container.train.gpu-memory.request: 8Gi    memory of one of several containers, in place of the above
@@ -24,6 +24,8 @@ from lamina.dialects.kai.annotations import CONTAINER, COUNT, FRACTION, MEMORY, 
 from lamina.dialects.protocol import PodManifest, ResourceNames
 from lamina.errors import BadInput
 from lamina.model.requests import MAX_GPUS, ContainerRequest, PodRequest
+
+_SHOWN = "kubectl.kubernetes.io/default-container"
 
 
 def parse(pod: PodManifest, names: ResourceNames) -> PodRequest:
@@ -58,12 +60,19 @@ def _read_parts(pod: PodManifest) -> Mapping[str, RequestedPart]:
         raise BadInput(_explain_missing(written, pod))
     names = [container.name for container in pod.containers]
     if part is not None:
-        first = next((container.name for container in pod.containers if not container.init), "")
-        by_container = {written.get(CONTAINER, first): part}
+        by_container = {chosen_container(pod): part}
     if unknown := sorted(by_container.keys() - set(names)):
         key = CONTAINER if part is not None else f"{OF_CONTAINER}..."
         raise BadInput(f"annotation {key} names container {quote(unknown[0])}, which the pod does not have; correct it")
     return by_container
+
+
+def chosen_container(pod: PodManifest) -> str:
+    """The container that the annotations of the pod are about: the one that they name, else the one that the pod shows
+    to kubectl by default, as Argo Workflows and Istio write it, else the first that is no init container."""
+    main = [container.name for container in pod.containers if not container.init]
+    shown = pod.annotations.get(_SHOWN, "")
+    return pod.annotations.get(CONTAINER, shown if shown in main else next(iter(main), ""))
 
 
 def _explain_missing(written: Mapping[str, str], pod: PodManifest) -> str:
