@@ -1,5 +1,6 @@
 """What a resize costs: the call itself, and the work of a container that is resized again and again."""
 
+import asyncio
 import time
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -42,7 +43,8 @@ def resize(folder: Path, memory_mib: int) -> None:
     """Give the container in this folder another amount of memory."""
     limits = read_limits(folder / LIMITS)
     devices = tuple(structs.replace(device, memory_bytes=memory_mib * MIB) for device in limits.devices)
-    resize_container(folder, Limits(devices=devices, priority=limits.priority, log_level=limits.log_level))
+    resized = Limits(devices=devices, priority=limits.priority, log_level=limits.log_level)
+    asyncio.run(resize_container(folder, resized, None))
 
 
 def _call_ms(folder: Path, number: int) -> float:

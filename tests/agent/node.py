@@ -23,6 +23,7 @@ from lamina.agent.devices.usage_by_gpu import devices_in_use
 from lamina.agent.inventory.advertisement import Advertisement
 from lamina.agent.inventory.builder import OnDemandInstances
 from lamina.agent.inventory.reducer import AdvertisementState
+from lamina.agent.limits.process_owners import ProcessOwners
 from lamina.agent.limits.sizes import SizeFollower
 from lamina.agent.mig.maker import MigMaker
 from lamina.agent.mig.on_demand import OnDemandMig
@@ -178,7 +179,8 @@ class Node:
         self.on_demand = OnDemandMig(self.context, self, MigMaker(self.nvml, self.made))
         self.processes = PodProcesses(self.context, self.host, self.root / "cgroup")
         self.survivors = SurvivorPublisher(self.context, self.processes, self.published.append)
-        self.sizes = SizeFollower(self.context, lambda sizes: None)
+        self.owners = ProcessOwners(self.context, self.host, self.root / "cgroup")
+        self.sizes = SizeFollower(self.context, self.owners, lambda sizes: None)
         self.releaser = Releaser(self.context, {RESOURCE}, self.processes)
         self.daemons, self.offer = mps_daemons(self.context, self.mps)
         self.offer.update(driver="535.1", observed=tuple(self.gpus.values()))

@@ -7,12 +7,14 @@ from pathlib import Path
 import pytest
 
 from lamina.agent.containers.paths import folder_name
-from lamina.agent.limits.confirmed_work import LOOK_S, OLD_S, ConfirmedWork
+from lamina.agent.limits import confirmed_work
+from lamina.agent.limits.confirmed_work import DRIVERS_OWN, LOOK_S, OLD_S, ConfirmedWork
 from lamina.enforcement.claims import UNCONFIRMED, Confirmation
 from lamina.ports.host import LinuxHost
-from lamina.ports.nvml import GpuProcess
+from lamina.ports.nvml import GpuProcess, GpuReading
 from tests.agent.node import GPU, Node, container
 
+GIB = 1 << 30
 PIDS = {"a": 11, "b": 12}
 
 
@@ -99,6 +101,30 @@ async def test_an_answer_that_cannot_be_used_confirms_nothing_and_is_set_aside(p
     await pair.confirmed.look()
     assert pair.said("a") == UNCONFIRMED
     assert pair.node.context.aside.counts == {"work on a GPU": 1}
+
+
+async def test_memory_is_what_the_driver_lists_for_the_pod(pair: Pair) -> None:
+    pids = {21: "a", 22: "b"}
+    for pid, pod in pids.items():
+        pair.node.host.cgroups[pid] = f"0::/kubepods/pod{pair.uids[pod]}/0123456789ab\n"
+    pair.node.nvml.running[GPU[0]] = (GpuProcess(11, 100), GpuProcess(21, 50), GpuProcess(12, 7), GpuProcess(22, None))
+    await pair.confirmed.look()
+    assert (pair.confirmation("a").memory, pair.confirmation("b").memory) == (150, None)
+    pair.node.nvml.running[GPU[0]] = ()
+    await pair.confirmed.look()
+    assert pair.confirmation("a").memory == 0
+
+
+@pytest.mark.parametrize(("used", "expected"), [(None, None), (5 * GIB, 5 * GIB - DRIVERS_OWN - 200), (150, 0)])
+async def test_what_is_in_use_besides_is_asked_for_where_memory_is_lent(
+    pair: Pair, used: int | None, expected: int | None, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    pair.node.nvml.read[GPU[0]] = GpuReading(used_bytes=used)
+    await pair.confirmed.look()
+    assert pair.confirmation("a").unlisted is None, "none of them may borrow"
+    monkeypatch.setattr(confirmed_work, "_may_borrow", lambda container: True)
+    await pair.confirmed.look()
+    assert pair.confirmation("a").unlisted == expected
 
 
 async def test_old_figures_confirm_nothing(pair: Pair) -> None:

@@ -13,12 +13,13 @@ from lamina.agent.limits import sizes as module
 from lamina.agent.limits.sizes import SizeFollower
 from lamina.agent.state.record import Bound
 from lamina.api.v1alpha1.conversion import read_grant, write_grant
-from lamina.enforcement import layout, read_limits
-from lamina.enforcement.live_limits import MemoryHeld
+from lamina.enforcement import Limits, layout, read_limits
+from lamina.enforcement.live_limits import MemoryHeld, resize_container
 from lamina.model.grants import ContainerSize, grant_name
 from lamina.model.quantities import MIB
 from lamina.model.sizes import AppliedSize
 from lamina.ports.kube import GRANTS
+from lamina.ports.nvml import GpuProcess
 from tests.agent.dying_files import Died, DyingFiles
 from tests.agent.node import Node, container, share
 from tests.enforcement.gpu_uuids import UUID
@@ -45,7 +46,7 @@ class Resized:
 
     def start(self, files: Any = None) -> None:
         self.node.start(files)
-        self.follower = SizeFollower(self.node.context, self.published.append)
+        self.follower = SizeFollower(self.node.context, self.node.owners, self.published.append)
         self.follower.observe(self.uid, "waiting main=1")
 
     async def size(self, generation: int, memory: int) -> None:
@@ -87,7 +88,7 @@ async def test_a_size_reaches_the_files_the_record_and_the_inventory(resized: Re
 
 
 async def test_what_waits_says_why_and_is_tried_again(resized: Resized, monkeypatch: pytest.MonkeyPatch) -> None:
-    def holds(folder: Path, limits: object) -> None:
+    async def holds(folder: Path, limits: object, ask: object) -> None:
         raise MemoryHeld("it holds 800 MiB")
 
     await resized.size(1, 500)
@@ -103,6 +104,102 @@ async def test_what_waits_says_why_and_is_tried_again(resized: Resized, monkeypa
         resized.published[-1][0].generation,
         resized.published[-1][0].held_generation,
     ) == (1, 0)
+
+
+LIAR = 71
+"""The PID of a process of the pod."""
+
+
+def driver_lists(resized: Resized, *processes: GpuProcess, cgroups: str | None = None) -> None:
+    """The driver lists these on the container's GPU; `cgroups` are those of LIAR, by default its pod's."""
+    resized.node.nvml.running[UUID.format(1)] = processes
+    found = f"0::/kubepods/besteffort/pod{resized.uid}/0123456789ab\n" if cgroups is None else cgroups
+    resized.node.host.cgroups[LIAR] = found
+
+
+def outcome(resized: Resized) -> tuple[int, int, str]:
+    """MiB that the container may use and that count, and why it is no less."""
+    (published,) = resized.published[-1]
+    may, written = resized.limits()
+    assert written in (0, may), "0 stands for the file `limits`"
+    return may, resized.remembered(), published.waiting
+
+
+async def test_what_the_driver_lists_is_not_freed_whatever_usage_says(resized: Resized) -> None:
+    """`usage` says that it holds nothing: `slots_used` is 0."""
+    driver_lists(resized, GpuProcess(LIAR, 501 * MIB))
+    await resized.size(1, 500)
+    await resized.follower.look()
+    why = f"container main: by the driver's figures its processes hold 501 MiB of {UUID.format(1)}, more than 500 MiB"
+    assert outcome(resized) == (1000, 1000, why)
+    assert resized.published[-1][0].held_generation == 1, "the controller refuses it"
+    driver_lists(resized, GpuProcess(LIAR, 500 * MIB))
+    await resized.follower.look()
+    assert outcome(resized) == (500, 500, "")
+
+
+@pytest.mark.parametrize(
+    ("process", "cgroups"),
+    [
+        (GpuProcess(LIAR, None), None),  # the driver does not say what it uses
+        (GpuProcess(LIAR, 1), ""),  # it is in another PID namespace
+        (GpuProcess(LIAR, 1), "0::/system.slice/sshd.service\n"),  # kubelet makes no cgroups here
+    ],
+)
+async def test_nothing_is_freed_where_the_driver_does_not_say_who_holds_what(
+    resized: Resized, process: GpuProcess, cgroups: str | None
+) -> None:
+    driver_lists(resized, process, cgroups=cgroups)
+    await resized.size(1, 500)
+    await resized.follower.look()
+    why = (
+        f"container main: the driver does not say how much memory of {UUID.format(1)} its processes hold, so nothing "
+        "of it is freed; create the pod again with the smaller size"
+    )
+    assert outcome(resized) == (1000, 1000, why) and resized.published[-1][0].held_generation == 1
+
+
+async def test_a_driver_that_does_not_answer_frees_nothing_until_it_does(resized: Resized) -> None:
+    resized.node.nvml.broken = "NVML does not tell the processes: Unknown Error"
+    await resized.size(1, 500)
+    await resized.follower.look()
+    assert outcome(resized) == (1000, 1000, f"container main: {resized.node.nvml.broken}")
+    resized.node.nvml.broken = ""
+    await resized.follower.look()
+    assert outcome(resized) == (500, 500, "")
+
+
+async def test_a_container_that_gets_more_needs_no_figure(resized: Resized) -> None:
+    driver_lists(resized, GpuProcess(LIAR, None))
+    await resized.size(1, 2000)
+    await resized.follower.look()
+    assert outcome(resized) == (2000, 2000, "")
+
+
+async def test_the_driver_is_asked_again_after_the_smaller_limit_is_in_force(
+    resized: Resized, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    asked = []
+
+    async def takes_meanwhile(container: Bound, uuid: str) -> int:
+        asked.append(resized.limits()[0])
+        return 400 * MIB * len(asked)
+
+    monkeypatch.setattr(resized.node.owners, "memory", takes_meanwhile)
+    await resized.size(1, 500)
+    await resized.follower.look()
+    assert asked == [1000, 500] and outcome(resized)[:2] == (1000, 1000)
+
+
+async def test_a_size_that_a_dead_agent_has_written_is_asked_about_too(resized: Resized) -> None:
+    """The file `limits` has the smaller size already, so the record decides whether something is freed."""
+    driver_lists(resized, GpuProcess(LIAR, 900 * MIB))
+    await resized.size(1, 500)
+    (device,) = read_limits(resized.folder / "limits").devices
+    await resize_container(resized.folder, Limits(devices=(device.resized(500 * MIB, 0),)), None)
+    resized.start()
+    await resized.follower.look()
+    assert resized.remembered() == 1000 and resized.published[-1][0].held_generation == 1
 
 
 async def test_an_annotation_alone_changes_nothing(resized: Resized) -> None:

@@ -5,7 +5,9 @@ import time
 from pathlib import Path
 
 from lamina.enforcement import DeviceLimit, Limits, layout, write_container
-from lamina.enforcement.arbitration import Arbitration
+from lamina.enforcement.arbitration import Arbitration, confirmed
+from lamina.enforcement.claims import UNCONFIRMED, Confirmation
+from lamina.enforcement.memory_loans import Lender, MemoryHolder
 from tests.enforcement.gpu_uuids import UUID
 
 GIB = 1 << 30
@@ -53,3 +55,34 @@ def test_the_youngest_that_has_to_return_memory_is_named(tmp_path: Path) -> None
     assert arbitration.displaced == {}
     arbitration.close()
     assert arbitration.displaced == {}
+
+
+def test_a_container_without_a_process_on_the_gpu_displaces_none(tmp_path: Path) -> None:
+    """It is the older one, and says that it holds all of its limit."""
+    said = {"liar": Confirmation(0, 0.0, memory=0), "honest": Confirmation(1, 0.0, memory=12 * GIB)}
+    arbitration = Arbitration(capacity=lambda uuid: 16 * GIB, confirm=lambda folder, uuid: said[folder.name])
+    liar, honest = container(tmp_path, "liar", 1), container(tmp_path, "honest", 4)
+    arbitration.attend((liar, honest))
+    hold(liar, 16)
+    hold(honest, 12)
+    arbitration.tick(time.monotonic_ns())
+    assert arbitration.displaced == {GPU: liar}, "its word counts against itself alone"
+    said["liar"] = Confirmation(1, 0.0, memory=8 * GIB)
+    arbitration.tick(time.monotonic_ns())
+    assert arbitration.displaced == {GPU: honest}, "the driver lists it with 8 GiB"
+    arbitration.close()
+
+
+def test_containers_of_one_pod_have_its_figure_once() -> None:
+    def one(name: str, held: int) -> MemoryHolder:
+        return MemoryHolder(name=name, guaranteed=1, limit=100, held=held)
+
+    of_pod = Confirmation(2, 0.0, owner="pod", memory=10)
+    holders = [one("a", 8), one("b", 8), one("c", 8), one("d", 8)]
+    found = confirmed(holders, [of_pod, of_pod, Confirmation(0, 0.0, memory=0), UNCONFIRMED], Lender())
+    assert [(each.listed, each.unlisted, each.trusted) for each in found] == [
+        (8, 0, True),
+        (2, 6, True),
+        (0, 0, True),
+        (None, 0, False),
+    ]

@@ -183,6 +183,79 @@ def test_planted_errors_break_a_promise(name: str) -> None:
     assert found
 
 
+def known(each: MemoryHolder, listed: float, unlisted: float = 0) -> MemoryHolder:
+    """The driver lists so many GiB with the container's processes, and of its word so many may be managed memory."""
+    return structs.replace(each, listed=int(listed * GIB), unlisted=int(unlisted * GIB))
+
+
+HONEST = holder("honest", 4, 16, 12, made_at=2)
+"""The youngest: 4 GiB of plain memory and 8 GiB of managed memory, which the driver has on the GPU."""
+
+
+@pytest.mark.parametrize(
+    ("liar", "unlisted"),
+    [
+        (known(holder("liar", 0, 16, 16, made_at=1), 0), 8),  # no process of it is on the GPU
+        (known(holder("liar", 0, 16, 16, made_at=1), 0.25, 15.75), 8),  # one with nothing but a context
+        (known(holder("liar", 0, 16, 16, made_at=1), 0, 16), None),  # the driver does not say what is in use
+        (structs.replace(holder("liar", 0, 16, 16, made_at=1), trusted=False), 8),  # nor what the process has
+    ],
+)
+def test_a_lie_about_held_memory_has_no_neighbor_return_memory(liar: MemoryHolder, unlisted: float | None) -> None:
+    """`unlisted` in GiB is in use on the GPU and of no listed process: the honest one's."""
+    free = None if unlisted is None else int(unlisted * GIB)
+    lendings = Lender().tick(1, CAPACITY, [liar, known(HONEST, 4, 8)], free)
+    assert lendings["honest"].host == 0
+    assert lendings["honest"].allowed >= 12 * GIB, "it keeps what it holds"
+
+
+def test_what_the_driver_confirms_has_to_be_returned_for() -> None:
+    needs = known(holder("needs", 8, 8, 6, made_at=1), 6)
+    lendings = Lender().tick(1, CAPACITY, [needs, known(HONEST, 4, 8)], 6 * GIB)
+    assert lendings["honest"].host == 2 * GIB and lendings["needs"].host == 0
+
+
+@pytest.mark.parametrize(("listed", "returned"), [(True, 6), (False, 0)])
+def test_of_two_borrowers_the_younger_returns_what_the_driver_lists_of_the_older(listed: bool, returned: int) -> None:
+    """Both borrow 10 GiB beyond 1. A driver that lists managed memory for the whole GPU decides itself what stays."""
+    pair = [holder("old", 1, 16, 11, made_at=1), holder("young", 1, 16, 11, made_at=2)]
+    pair = [known(each, 11) if listed else known(each, 1, 10) for each in pair]
+    lendings = Lender().tick(1, CAPACITY, pair, 0 if listed else 14 * GIB)
+    assert [lendings[name].host / GIB for name in ("old", "young")] == [0, returned]
+    assert [lendings[name].allowed / GIB for name in ("old", "young")] == [11, 11 - returned]
+
+
+@given(gpus(), st.integers(0, 3000), st.integers(0, 3000), st.integers(0, 2000), st.integers(0, 5))
+def test_a_word_without_a_process_changes_nothing_for_others(
+    gpu: tuple[int, list[MemoryHolder], dict[str, Hosted]], one: int, other: int, unlisted: int, made_at: int
+) -> None:
+    capacity, holders, hosted = gpu
+    liar = MemoryHolder(name="liar", guaranteed=0, limit=1000, held=one, made_at=made_at, listed=0)
+    before = dict(hosted) | {"liar": Hosted(bytes=0)}
+    found = [
+        decide(10, capacity, [*holders, structs.replace(liar, held=held)], before, unlisted)[0] for held in (one, other)
+    ]
+    for each in holders:
+        assert found[0][each.name] == found[1][each.name]
+
+
+@given(gpus(), st.integers(0, 1000), st.integers(0, 3000), st.integers(0, 5))
+def test_nobody_returns_more_than_the_driver_can_have_of_others(
+    gpu: tuple[int, list[MemoryHolder], dict[str, Hosted]], listed: int, word: int, made_at: int
+) -> None:
+    """Whatever one says of its managed memory: the others' own words, and what is in use besides."""
+    capacity, holders, _ = gpu
+    liar = MemoryHolder(
+        name="liar", guaranteed=0, limit=5000, held=word, made_at=made_at, listed=min(listed, word), unlisted=word
+    )
+    hosted = {each.name: Hosted(bytes=0) for each in (*holders, liar)}
+    unlisted = sum(each.counted for each in holders)
+    honest = [structs.replace(each, listed=0, unlisted=each.counted) for each in holders]
+    lendings, _ = decide(10, capacity, [*honest, liar], hosted, unlisted)
+    for each in honest:
+        assert lendings[each.name].host <= max(0, each.counted + min(listed, word) - capacity)
+
+
 class World:
     """A GPU on which containers allocate what they may, and free, while the agent decides now and then."""
 

@@ -1,5 +1,7 @@
 """A container is resized while its programs run: the new size counts for them, and they hold nothing over it."""
 
+import asyncio
+
 import pytest
 from msgspec import structs
 
@@ -15,7 +17,8 @@ AHEAD_NS, OLD_NS = 10**8, 10**10
 
 def resize(box: Container, mib: int) -> None:
     (device,) = read_limits(box.folder / "limits").devices
-    resize_container(box.folder, Limits(devices=(structs.replace(device, memory_bytes=mib * MIB),)))
+    resized = Limits(devices=(structs.replace(device, memory_bytes=mib * MIB),))
+    asyncio.run(resize_container(box.folder, resized, None))
 
 
 def test_a_running_program_gets_more_while_the_agent_lives(container: MakeContainer) -> None:
@@ -66,9 +69,9 @@ def test_a_program_that_allocates_meanwhile_keeps_the_old_size(
         checks = iter((lambda: None, lambda: tell("take(900)")))
         checked = live_limits._check_held
 
-        def allocates_first(folder, limits):  # type: ignore[no-untyped-def]
+        async def allocates_first(folder, limits, ask):  # type: ignore[no-untyped-def]
             next(checks)()
-            checked(folder, limits)
+            await checked(folder, limits, ask)
 
         tell("take(500)")
         monkeypatch.setattr(live_limits, "_check_held", allocates_first)

@@ -10,7 +10,7 @@ from msgspec import structs
 from lamina.agent.limits import sizes as agent
 from lamina.controller.sizes import changes
 from lamina.enforcement import Limits, read_limits
-from lamina.enforcement.live_limits import resize_container
+from lamina.enforcement.live_limits import Ask, resize_container
 from lamina.model.quantities import MIB
 from lamina.model.sizes import RESIZE_STATUS
 from lamina.ports.kube import PODS
@@ -75,9 +75,9 @@ async def test_an_agent_that_dies_on_the_way_gets_through(world: World, die_at: 
 
 
 async def test_sizes_that_the_agent_writes_larger_than_granted(world: World, monkeypatch: Any) -> None:
-    def twice(folder: Path, limits: Limits) -> None:
+    async def twice(folder: Path, limits: Limits, ask: Ask | None) -> None:
         more = tuple(structs.replace(each, memory_bytes=2 * each.memory_bytes) for each in limits.devices)
-        resize_container(folder, structs.replace(limits, devices=more))
+        await resize_container(folder, structs.replace(limits, devices=more), ask)
 
     monkeypatch.setattr(agent, "resize_container", twice)
     with pytest.raises(AssertionError, match="more memory than counts as taken"):

@@ -49,6 +49,7 @@ from lamina.agent.limits.confirmed_work import ConfirmedWork
 from lamina.agent.limits.driver_limits import DriverLimits
 from lamina.agent.limits.file_events import FileEvents
 from lamina.agent.limits.memory_refusals import RefusalEvents
+from lamina.agent.limits.process_owners import ProcessOwners
 from lamina.agent.limits.sizes import SizeFollower
 from lamina.agent.metrics.accountant import Accountant
 from lamina.agent.metrics.node_readings import NodeReader
@@ -245,7 +246,7 @@ async def _make_parts(node: NodeContext, ports: AgentPorts) -> dict[str, Part]:
     processes = PodProcesses(node, ports.host)
     releaser = Releaser(node, _resources(node.config, node.nvidia), processes)
     survivors = SurvivorPublisher(node, processes, publish=lambda pods: advertisement.update(survivors=pods))
-    sizes = SizeFollower(node, publish=lambda applied: advertisement.update(resized=applied))
+    sizes = SizeFollower(node, ProcessOwners(node, ports.host), lambda applied: advertisement.update(resized=applied))
     mechanisms = Mechanisms(on_demand, mps.edits, mps.for_grants, ports.host)
     plugins = Plugins(node, advertisement, mechanisms, releaser, observed)
     monitor = await _monitor(node, advertisement)

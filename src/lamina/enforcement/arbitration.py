@@ -158,6 +158,8 @@ class Arbitration:
                 for container, device, _ in members:
                     container.lend(device, _NOTHING_LENT)
             return
+        lender = self._lenders.setdefault(uuid, Lender())
+        said = [self._confirm(container.folder, uuid) for container, _, _ in members]
         holders = [
             MemoryHolder(
                 name=container.name,
@@ -168,7 +170,8 @@ class Arbitration:
             )
             for (container, device, _), limit in zip(members, limits, strict=True)
         ]
-        lendings = self._lenders.setdefault(uuid, Lender()).tick(now, self._capacity(uuid), holders)
+        unlisted = next((each.unlisted for each in said if each is not None and each.unlisted is not None), None)
+        lendings = lender.tick(now, self._capacity(uuid), confirmed(holders, said, lender), unlisted)
         for container, device, _ in members:
             container.lend(device, lendings[container.name])
 
@@ -239,6 +242,26 @@ class Arbitration:
 def _look(container: AttendedContainer) -> tuple[tuple[str, ...], Reading | None]:
     """What was changed of its usage file, and what that says now."""
     return container.changes(), container.read()
+
+
+def confirmed(
+    holders: Sequence[MemoryHolder], said: Sequence[Confirmation | None], lender: Lender
+) -> Sequence[MemoryHolder]:
+    """The holders with what the driver said of them: containers of one owner have one figure together."""
+    left: dict[str, int] = {}
+    found = []
+    for holder, driver in zip(holders, said, strict=True):
+        if driver is None:
+            found.append(holder)
+        elif driver.memory is None:
+            found.append(structs.replace(holder, trusted=False))
+        else:
+            owner = driver.owner or holder.name
+            listed = min(holder.counted, left.get(owner, driver.memory))
+            left[owner] = left.get(owner, driver.memory) - listed
+            loose = holder.counted - listed - lender.hosted(holder.name) if driver.processes else 0
+            found.append(structs.replace(holder, listed=listed, unlisted=max(0, loose)))
+    return found
 
 
 def _understand(group: Sequence[_Read], devices: int, now: int) -> None:

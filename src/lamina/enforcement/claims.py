@@ -44,6 +44,11 @@ class Confirmation(Struct, frozen=True):
     """When the driver was asked, on the arbiter's clock in ns; 0 if that is not known."""
     owner: str = ""
     """Whose processes these are, where that is more than this container: all of one owner have the same figures."""
+    memory: int | None = None
+    """How many bytes of the GPU's memory these processes hold."""
+    unlisted: int | None = None
+    """How many bytes of the GPU are in use without being of a listed process: managed memory, which drivers list for
+    the whole GPU only."""
 
 
 UNCONFIRMED = Confirmation(None, None)

@@ -9,6 +9,7 @@ copies it into the `arbiter` file each time that it opens the files, so the two 
 import ctypes
 import mmap
 import os
+from collections.abc import Awaitable, Callable
 from pathlib import Path
 
 from lamina.enforcement import layout
@@ -21,7 +22,7 @@ from lamina.model.quantities import MIB
 
 
 class MemoryHeld(NotYet):
-    """Programs hold more memory than the new limit."""
+    """Programs hold more memory than the new limit, or it is not known that they do not."""
 
 
 def resize(record: layout.DecisionRecord, limit: DeviceLimit) -> None:
@@ -35,17 +36,23 @@ def guarantee(record: layout.LendingRecord, limit: DeviceLimit) -> None:
     record.request_bytes = limit.request_bytes
 
 
-def resize_container(folder: Path, limits: Limits) -> None:
+Ask = Callable[[str], Awaitable[int | None]]
+"""Asks the driver how many bytes of the GPU with a UUID the container's processes hold; None is what it cannot say."""
+
+
+async def resize_container(folder: Path, limits: Limits, ask: Ask | None) -> None:
     """Give the container these limits, which name the same GPUs, while it runs.
 
-    Raises MemoryHeld while its programs hold more than the new limit, with the old limits in force, and Outside.
+    Raises MemoryHeld while its programs hold more than the new limit, or may, with the old limits in force, and
+    Outside. What is freed is given to others, and `usage` is the tenant's own word: so the driver is asked too. `ask`
+    is None where nothing is freed.
     """
     before = read_limits(folder / LIMITS)
-    _check_held(folder, limits)
+    await _check_held(folder, limits, ask)
     _write(folder, limits)
     try:
-        _check_held(folder, limits)  # again: no program can exceed the new limit from here on
-    except MemoryHeld:
+        await _check_held(folder, limits, ask)  # again: no program can exceed the new limit from here on
+    except BaseException:
         _write(folder, before)
         raise
 
@@ -68,13 +75,21 @@ def _write(folder: Path, limits: Limits) -> None:
         raise Outside(f"cannot resize the container of {folder}: {reason(error)}") from error
 
 
-def _check_held(folder: Path, limits: Limits) -> None:
+async def _check_held(folder: Path, limits: Limits, ask: Ask | None) -> None:
     usage = read_usage(folder / USAGE)
     held = {device.uuid: device.held for device in usage.devices}
     for limit in limits.devices:
-        if limit.request_bytes:  # what is managed memory already may stay as borrowed memory
-            held[limit.uuid] = held.get(limit.uuid, 0) - usage.managed(limit.uuid)
-        if held.get(limit.uuid, 0) > limit.guaranteed:
-            raise MemoryHeld(
-                f"it holds {-(-held[limit.uuid] // MIB)} MiB of {limit.uuid}, more than {limit.guaranteed // MIB} MiB"
-            )
+        managed = usage.managed(limit.uuid) if limit.request_bytes else 0  # that may stay as borrowed memory
+        _check_fits(limit, held.get(limit.uuid, 0) - managed, "it holds")
+        if ask is not None:
+            _check_fits(limit, await ask(limit.uuid), "by the driver's figures its processes hold")
+
+
+def _check_fits(limit: DeviceLimit, held: int | None, whose: str) -> None:
+    if held is None:
+        raise MemoryHeld(
+            f"the driver does not say how much memory of {limit.uuid} its processes hold, so nothing of it is freed; "
+            "create the pod again with the smaller size"
+        )
+    if held > limit.guaranteed:
+        raise MemoryHeld(f"{whose} {-(-held // MIB)} MiB of {limit.uuid}, more than {limit.guaranteed // MIB} MiB")

@@ -10,6 +10,7 @@ The directory exists once the container has been created, and a restarted contai
 directory of their own as `root`.
 """
 
+import re
 from pathlib import Path
 
 ROOT = Path("/sys/fs/cgroup")
@@ -18,6 +19,7 @@ _PODS = ("kubepods*", "kubepods*/*burstable*", "kubepods*/*besteffort*")
 _V1 = "memory"
 """The controller of cgroup v1 that accounts every container."""
 _SHORTEST_ID = 12
+_POD = re.compile(r"pod[0-9a-f]{8}([-_]?[0-9a-f]{4}){3}[-_]?[0-9a-f]{12}")
 
 
 def is_unified(root: Path = ROOT) -> bool:
@@ -46,6 +48,16 @@ def pod_has_processes(pod_uid: str, root: Path = ROOT) -> bool:
 def is_of_pod(cgroups: str, pod_uid: str) -> bool:
     """Whether paths of cgroups are those of a pod."""
     return any(uid in cgroups for uid in _spellings(pod_uid))
+
+
+def names_pod(cgroups: str) -> bool:
+    """Whether paths of cgroups are those of some pod."""
+    return _POD.search(cgroups) is not None
+
+
+def has_cgroup(pod_uid: str, root: Path = ROOT) -> bool:
+    """Whether kubelet has made a cgroup for the pod, so that all processes of the pod are in it."""
+    return any(_pod_cgroups(pod_uid, tree) for tree in (root, root / _V1))
 
 
 def _pod_cgroups(pod_uid: str, root: Path) -> set[Path]:

@@ -1,9 +1,7 @@
-"""What the driver says of the work of each container on the GPUs that containers share.
+"""What the driver says of the work and memory of each container on the GPUs that containers share.
 
-The arbiter believes what containers claim only as far as this goes. A process belongs to the pod whose cgroup it is in.
-What a pod's processes do confirms the claims of all containers of the pod, because its cgroups do not name these. Where
-kubelet makes no cgroups for pods, a process belongs to the container whose usage file it has mapped: no process of
-another container can open it.
+The arbiter and the lenders of memory believe what containers claim only as far as this goes. What a pod's processes do
+confirms the claims of all containers of the pod, because its cgroups do not name these.
 """
 
 from collections.abc import Mapping, Sequence
@@ -11,26 +9,34 @@ from contextlib import suppress
 from pathlib import Path
 from typing import NamedTuple
 
-from lamina.agent.containers.paths import USAGE, folder_name
+from lamina.agent.containers.paths import folder_name, pod_uid_of
 from lamina.agent.context import NodeContext
+from lamina.agent.limits.process_owners import ProcessOwners
 from lamina.agent.state.record import Bound
 from lamina.enforcement.claims import UNCONFIRMED, Confirmation
 from lamina.errors import Outside
 from lamina.model.gpu_modes import Mode
-from lamina.ports.cgroups import is_of_pod
 from lamina.ports.host import Host
+from lamina.ports.nvml import GpuReading
 
 LOOK_S = 0.5
 OLD_S = 3.0
 """Older figures confirm nothing."""
+DRIVERS_OWN = 1 << 30
+"""As much of a GPU's memory may be in use by the driver itself."""
 
 
 class _OnGpu(NamedTuple):
-    """What the driver said of one GPU: of each process, and whose it is; `work` is None where it is not measured."""
+    """What the driver said of one GPU: of each process, and whose it is; `work` is None where it is not measured.
+
+    `unlisted` are the bytes that are in use and are of no listed process, None where that is not known.
+    """
 
     at: float
     owners: Mapping[int, str]
     work: Mapping[int, float] | None
+    memory: Mapping[int, int | None]
+    unlisted: int | None
 
 
 class ConfirmedWork:
@@ -38,7 +44,7 @@ class ConfirmedWork:
 
     def __init__(self, node: NodeContext, host: Host) -> None:
         self._node = node
-        self._host = host
+        self._owners = ProcessOwners(node, host)
         self._gpus: dict[str, _OnGpu] = {}
 
     async def run(self) -> None:
@@ -60,13 +66,16 @@ class ConfirmedWork:
         known = self._gpus.get(uuid)
         if known is None or known.at + OLD_S < self._node.clock.monotonic():
             return UNCONFIRMED
-        names = (folder.name, folder.name.partition("_")[0])
+        names = (folder.name, *self._node.claims.pods_of(pod_uid_of(folder.name)))
         own = [pid for pid, owner in known.owners.items() if owner in names]
+        sizes = [known.memory[pid] for pid in own]
+        memory = None if None in sizes else sum(size or 0 for size in sizes)
         if known.work is None:
-            return Confirmation(len(own), None)
+            return Confirmation(len(own), None, memory=memory, unlisted=known.unlisted)
         work = min(1.0, sum(known.work.get(pid, 0.0) for pid in own))
         owner = next((name for name in names if name in known.owners.values()), "")
-        return Confirmation(len(own), work, asked_at=int(known.at * 1e9), owner=owner)
+        at = int(known.at * 1e9)
+        return Confirmation(len(own), work, asked_at=at, owner=owner, memory=memory, unlisted=known.unlisted)
 
     def _shared(self) -> dict[str, list[Bound]]:
         """The containers on each GPU that several have by shares."""
@@ -82,17 +91,15 @@ class ConfirmedWork:
         at = self._node.clock.monotonic()
         listed = await self._node.nvml.processes(uuid)
         work = await self._node.nvml.work(uuid)
-        owners = {process.pid: self._owner(process.pid, containers) for process in listed}
-        self._gpus[uuid] = _OnGpu(at, {pid: owner for pid, owner in owners.items() if owner}, work)
+        owners = {process.pid: self._owners.owner_of(process.pid, containers) for process in listed}
+        memory = {process.pid: process.memory_bytes for process in listed}
+        unlisted = await self._unlisted(uuid, memory) if any(map(_may_borrow, containers)) else None
+        self._gpus[uuid] = _OnGpu(at, {pid: owner for pid, owner in owners.items() if owner}, work, memory, unlisted)
 
-    def _owner(self, pid: int, containers: Sequence[Bound]) -> str:
-        """The UID of a process's pod, or the folder of its container; empty if it is neither's."""
-        groups = self._host.process_cgroups(pid)
-        for container in containers:
-            if is_of_pod(groups, container.pod_uid):
-                return container.pod_uid
-        for container in containers:
-            folder = folder_name(container.pod_uid, container.container)
-            if self._host.has_mapped(pid, self._node.paths.containers / folder / USAGE):
-                return folder
-        return ""
+    async def _unlisted(self, uuid: str, memory: Mapping[int, int | None]) -> int | None:
+        used = (await self._node.nvml.readings()).get(uuid, GpuReading()).used_bytes
+        return None if used is None else max(0, used - sum(size or 0 for size in memory.values()) - DRIVERS_OWN)
+
+
+def _may_borrow(container: Bound) -> bool:
+    return container.grant is not None and any(share.most_memory_mib for share in container.grant.shares)

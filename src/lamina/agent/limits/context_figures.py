@@ -90,9 +90,7 @@ class ContextFigures:
     def _tell(
         self, container: AttendedContainer, gpu: str, claimed: Mapping[int, ClaimedProcess], listed: _Listed, at: float
     ) -> None:
-        owner = pod_uid_of(Path(container.name).name)
-        claim = self._claims.get(owner)
-        pods = (owner,) if claim is None else claim.pods
+        pods = self._claims.pods_of(pod_uid_of(Path(container.name).name))
         own = [(who, used) for cgroups, who, used in listed if any(is_of_pod(cgroups, pod) for pod in pods)]
         words = {slot: word(used, at) for slot, used in figures(claimed, own).items()}
         for device, limit in enumerate(container.limits.devices):

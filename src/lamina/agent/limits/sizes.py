@@ -7,11 +7,13 @@ that a pod which outlives its object never counts for less than it may use.
 
 import logging
 from collections.abc import Callable
+from functools import partial
 
 from msgspec import structs
 
 from lamina.agent.containers.paths import LIMITS, folder_name
 from lamina.agent.context import NodeContext
+from lamina.agent.limits.process_owners import ProcessOwners
 from lamina.agent.state.record import Bound
 from lamina.enforcement import Limits, read_limits
 from lamina.enforcement.live_limits import MemoryHeld, resize_container
@@ -30,8 +32,11 @@ _KIND = "size of a container"
 class SizeFollower:
     """Of one node. `publish` gets the sizes whenever they change; a `PodWatch` says what happens to pods."""
 
-    def __init__(self, node: NodeContext, publish: Callable[[tuple[AppliedSize, ...]], None]) -> None:
+    def __init__(
+        self, node: NodeContext, owners: ProcessOwners, publish: Callable[[tuple[AppliedSize, ...]], None]
+    ) -> None:
         self._node = node
+        self._owners = owners
         self._publish = publish
         self._due: set[str] = set()
         self._waiting: dict[tuple[str, str], str] = {}
@@ -81,7 +86,7 @@ class SizeFollower:
             if container is None or bound.grant is None or _generation(bound.grant) >= _generation(container):
                 continue
             try:
-                self._apply(bound, bound.grant, container)
+                await self._apply(bound, bound.grant, container)
             except LaminaError as error:
                 self._waiting[key] = f"container {bound.container}: {error}"
                 if isinstance(error, MemoryHeld):
@@ -89,13 +94,15 @@ class SizeFollower:
                 done = False
         return done
 
-    def _apply(self, bound: Bound, before: ContainerGrant, container: ContainerGrant) -> None:
-        """Raises NotYet while programs hold more than the new size."""
+    async def _apply(self, bound: Bound, before: ContainerGrant, container: ContainerGrant) -> None:
+        """Raises NotYet while programs hold more than the new size, or may."""
         self._remember(bound, raised(before, size_of(container)))
+        frees = any(share.memory_mib > size_of(container).memory_mib for share in before.shares)
         folder = self._node.paths.containers / folder_name(bound.pod_uid, bound.container)
         size, limits = size_of(container), read_limits(folder / LIMITS)
         devices = tuple(device.resized(size.memory_mib * MIB, size.cores) for device in limits.devices)
-        resize_container(folder, Limits(devices=devices, priority=limits.priority, log_level=limits.log_level))
+        resized = Limits(devices=devices, priority=limits.priority, log_level=limits.log_level)
+        await resize_container(folder, resized, partial(self._owners.memory, bound) if frees else None)
         self._remember(bound, usable(container))
         log.info(
             "Container %s of %s/%s now has %d MiB and %d percent of the time of each GPU",

@@ -109,6 +109,11 @@ class ClaimRecord:
     def get(self, uid: str) -> PreparedClaim | None:
         return self._claims.get(uid)
 
+    def pods_of(self, owner: str) -> tuple[str, ...]:
+        """The UIDs of the pods whose containers use an account. `owner` is the UID of its claim, or of its pod."""
+        claim = self._claims.get(owner)
+        return (owner,) if claim is None else claim.pods
+
     def put(self, *claims: PreparedClaim) -> None:
         """Record them in one step."""
         changed = {claim.uid: claim for claim in claims if self._claims.get(claim.uid) != claim}
