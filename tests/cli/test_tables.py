@@ -61,7 +61,7 @@ SURVIVOR = Survivor(
     pod_uid="uid-of-old",
     containers=(ContainerGrant(name="main", shares=(Share(gpu="GPU-1", memory_mib=9000, cores=30),)),),
 )
-OUTLIVED = msgspec.structs.replace(INVENTORY, survivors=(SURVIVOR,))
+OUTLIVED = msgspec.structs.replace(INVENTORY, survivors=(SURVIVOR,), confirmed_survivors=("default/uid-of-old",))
 
 
 def printed(seen: ClusterView, width: int = 200) -> list[str]:

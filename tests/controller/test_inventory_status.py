@@ -34,7 +34,10 @@ class Statuses:
     async def observe(self) -> dict[str, Object]:
         items = (await self.bench.kube.list(INVENTORIES)).items
         self.observed |= {each["metadata"]["name"]: each.get("status") or {} for each in items}
-        return dict(self.observed)
+        return {
+            node: {key: value for key, value in status.items() if key != "survivors"}
+            for node, status in self.observed.items()
+        }
 
     async def version(self, node: str) -> str:
         found: str = (await self.bench.kube.get(INVENTORIES, node))["metadata"]["resourceVersion"]

@@ -8,6 +8,7 @@ from lamina.controller.ledger.claims import GrantRecord, Reservation
 from lamina.controller.ledger.grantless_pods import RunningRequest, largest_holdings, running_request
 from lamina.controller.ledger.ledger import REMEMBERED_S, RESERVATION_S, UNCONFIRMED_S, DoesNotFit, Ledger, reservation
 from lamina.controller.ledger.pod_stages import PodState, Stage
+from lamina.controller.ledger.used_claims import ClaimName
 from lamina.controller.pods import parse_pod
 from lamina.model.claims import HeldClaim
 from lamina.model.gpus import ExistingMigInstance, Gpu, MigInstance, Mode
@@ -306,6 +307,10 @@ def claim(name: str, *requests: ContainerGrant, namespace: str = "default") -> H
 
 def test_claims_count_in_their_namespace_until_the_node_no_longer_names_them(ledger: Ledger) -> None:
     ledger.observe_grant(record())
+    for node, names in (("node-0", ("a", "b")), ("node-1", ("c",))):
+        for name in names:
+            used = ClaimName("other" if name == "b" else "default", name)
+            ledger.observe_pod(f"uses-{name}", PodState(Stage.BOUND, node), 1, claims=(used,))
     held = (claim("a", *shares(2000, cores=30), *shares(500)), claim("b", *shares(7), namespace="other"))
     ledger.observe_inventory(msgspec.structs.replace(inventory(), claims=held))
     ledger.observe_inventory(msgspec.structs.replace(inventory("node-1"), claims=(claim("c", *shares(40)),)))
@@ -317,6 +322,24 @@ def test_claims_count_in_their_namespace_until_the_node_no_longer_names_them(led
     ledger.remove_inventory("node-1")
     assert ledger.holdings.taken_in_namespace("default") == Taken(1, 1000)
     assert ledger.holdings.taken_in_namespace("other") == NOTHING
+
+
+def test_a_claim_counts_where_a_pod_of_the_node_uses_it(ledger: Ledger) -> None:
+    held = msgspec.structs.replace(inventory(), claims=(claim("a", *shares(2000)),))
+    ledger.observe_inventory(held)
+    ledger.observe_pod("elsewhere", PodState(Stage.BOUND, "node-1"), 1, claims=(ClaimName("default", "a"),))
+    ledger.observe_pod("stranger", PodState(Stage.BOUND, "node-0"), 1, claims=(ClaimName("other", "a"),))
+    assert ledger.holdings.taken_in_namespace("default") == NOTHING and ledger.claims_on("node-0") == ()
+    ledger.observe_pod("user", PodState(Stage.BOUND, "node-0"), 1, claims=(ClaimName("default", "a"),))
+    assert ledger.holdings.taken_in_namespace("default").memory_mib == 2000
+    ledger.remove_pod("user", 2)
+    ledger.observe_inventory(msgspec.structs.replace(held, driver="2"))
+    assert ledger.holdings.taken_in_namespace("default").memory_mib == 2000, "it is prepared still"
+    renamed = msgspec.structs.replace(held.claims[0], namespace="victim")
+    ledger.observe_inventory(msgspec.structs.replace(held, claims=(renamed,)))
+    assert ledger.holdings.taken_in_namespace("victim") == NOTHING
+    ledger.observe_inventory(held)
+    assert ledger.holdings.taken_in_namespace("default") == NOTHING, "it was gone meanwhile"
 
 
 def test_changed_names_the_nodes_whose_sums_changed() -> None:

@@ -9,6 +9,7 @@ import msgspec
 import pytest
 
 from lamina.api.v1alpha1.conversion import write_inventory
+from lamina.controller.capacity.inventory_status import InventoryStatuses
 from lamina.controller.ledger.survivors import REPORT_S
 from lamina.controller.pod_rules import PodRules
 from lamina.model.grants import ContainerGrant, Share
@@ -138,9 +139,16 @@ async def test_a_pod_that_failed_by_what_others_say_counts_while_its_processes_r
 
 
 async def test_a_controller_that_starts_later_counts_the_same(cluster: Cluster) -> None:
-    pod = await cluster.running_pod()
+    pod = await cluster.running_pod(gpu=1, gpumem=1000, gpucores=30)
     await cluster.delete()
     await cluster.publish(survivor(pod, cores=30), survivor(pod, cores=30))
+    unknown = Cluster(cluster.kube)
+    observing = asyncio.create_task(unknown.watches.run())
+    await unknown.settle()
+    assert unknown.memory() == 1000, "an agent speaks for its own GPUs"
+    assert unknown.ledger.holdings.taken_in_namespace("default") == NOTHING, "and not for namespaces"
+    observing.cancel()
+    await InventoryStatuses(cluster.kube, cluster.capacity, cluster.watches.inventory_statuses).step()
     later = Cluster(cluster.kube)
     watching = asyncio.create_task(later.watches.run())
     await later.settle()
@@ -153,6 +161,29 @@ async def test_a_controller_that_starts_later_counts_the_same(cluster: Cluster) 
     watching.cancel()
     with contextlib.suppress(asyncio.CancelledError):
         await watching
+
+
+async def test_a_pod_counts_for_no_more_than_it_held_and_in_its_own_namespace(cluster: Cluster) -> None:
+    pod = await cluster.running_pod()
+    await cluster.delete()
+    lie = msgspec.structs.replace(survivor(pod, memory=1 << 30, cores=100), namespace="other")
+    await cluster.publish(lie)
+    await cluster.later(REPORT_S)
+    assert cluster.memory() == 1000
+    assert cluster.ledger.holdings.taken_in_namespace("default").memory_mib == 1000
+    assert cluster.ledger.holdings.taken_in_namespace("other") == NOTHING
+    assert cluster.ledger.confirmed_survivors("node-0") == ()
+
+
+async def test_an_agent_that_names_a_pod_before_it_is_known_changes_nothing_for_it(cluster: Cluster) -> None:
+    """The agents of all nodes see the UID of a pod as soon as the controller does, and may be quicker."""
+    pod = await cluster.pod("early", gpu=1, gpumem=2000)
+    await cluster.publish(msgspec.structs.replace(survivor(pod, memory=30000), namespace="other"))
+    assert await cluster.bind(pod) == ""
+    await cluster.settle()
+    assert cluster.memory() == 2000
+    assert cluster.ledger.holdings.taken_in_namespace("default").memory_mib == 2000
+    assert cluster.ledger.holdings.taken_in_namespace("other") == NOTHING
 
 
 async def test_a_quota_cannot_be_passed_by_deleting_pods_by_force(cluster: Cluster) -> None:

@@ -62,7 +62,10 @@ async def cluster(*objects: Object | Inventory) -> FakeKube:
     for obj in objects:
         if isinstance(obj, Inventory):
             await kube.create(NODES, {"metadata": {"name": obj.node}, "status": {"allocatable": {"cpu": "8"}}})
-            await kube.create(INVENTORIES, {"metadata": {"name": obj.node}, "spec": write_inventory(obj)})
+            status = {"survivors": list(obj.confirmed_survivors)}
+            body = {"metadata": {"name": obj.node}, "spec": write_inventory(obj), "status": status}
+            await kube.create(INVENTORIES, body)
+            await kube.patch(INVENTORIES, obj.node, {"status": status}, subresource="status")
         else:
             await kube.create(GRANTS if "podUID" in obj["spec"] else PODS, obj)
     return kube

@@ -135,7 +135,8 @@ async def test_lamina_reset_refuses_while_pods_use_claims(monkeypatch: pytest.Mo
 
 @pytest.mark.parametrize(("hard", "over"), [("5096", False), ("5095", True)])
 async def test_a_quota_counts_claims_and_pods_together(hard: str, over: bool) -> None:
-    kube = await cluster(holding(claim("c", ("a", 4096)), claim("d", ("a", 9000), namespace="other"), gpus=2))
+    node = holding(claim("c", ("a", 4096)), claim("d", ("a", 9000), namespace="other"), claim("e", ("a", 1)), gpus=2)
+    kube = await cluster(node, using("holder", GPU))  # no pod uses the claim e
     spec = {"hard": {"limits.nvidia.com/gpumem": hard}}
     await kube.create(RESOURCE_QUOTAS, {"metadata": {"name": "team", "namespace": "default"}, "spec": spec})
     view = await cluster_view.read(kube)

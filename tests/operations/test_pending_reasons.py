@@ -213,7 +213,8 @@ def outlived(*pods: str, namespace: str = "default", uid: str = "gone") -> Inven
     survivors = tuple(
         Survivor(namespace=namespace, pod=name, pod_uid=f"{uid}-{name}", containers=containers) for name in pods
     )
-    return msgspec.structs.replace(inventory(), survivors=survivors)
+    confirmed = tuple(f"{each.namespace}/{each.pod_uid}" for each in survivors)
+    return msgspec.structs.replace(inventory(), survivors=survivors, confirmed_survivors=confirmed)
 
 
 async def test_processes_of_deleted_pods_are_named_as_what_is_in_the_way() -> None:
@@ -237,6 +238,16 @@ async def test_a_pod_that_fits_or_that_runs_is_told_of_no_survivors() -> None:
     late = msgspec.structs.replace(inventory(), survivors=(held,))
     (line,) = (await explained(pod("p", container(gpu=1, gpumem=10000)), late, living, grant(living, "n", 8000)))[0]
     assert line == "p is pending: node n: needs 10000 MiB; the best GPU has 7360 MiB free.", "it counts once"
+
+
+async def test_a_pod_that_only_an_agent_knows_is_in_no_namespace() -> None:
+    unknown = msgspec.structs.replace(outlived("old"), confirmed_survivors=())
+    lines, _ = await explained(pod("p", container(gpu=1, gpumem=10000)), unknown)
+    assert lines[1] == "  pod ?/old is deleted, but its processes still hold 8000 MiB of GPU 0 of node n"
+    kube = await cluster(pod("p", container(gpu=1, gpumem=3000)), unknown)
+    hard = {"spec": {"hard": {"limits.nvidia.com/gpumem": "10000"}}}
+    await kube.create(RESOURCE_QUOTAS, {"metadata": {"name": "q", "namespace": "default"}} | hard)
+    assert next(iter(why(await cluster_view.read(kube), "default", "p"))).startswith("p would fit now")
 
 
 @pytest.mark.parametrize(("namespace", "named"), [("default", True), ("other", False)])

@@ -136,6 +136,8 @@ class Inventory(Struct, frozen=True, kw_only=True):
     """What Lamina created by MIG and must remove, and why it still exists, in sentences."""
     survivors: tuple[Survivor, ...] = ()
     """Pods that are deleted and whose processes still run here."""
+    confirmed_survivors: tuple[str, ...] = ()
+    """Those of them that the controller knows to have had a grant here, as <namespace>/<UID>."""
     resized: tuple[AppliedSize, ...] = ()
     """Containers that were resized, with the size that they have."""
     idle: tuple[IdlePod, ...] = ()

@@ -43,7 +43,7 @@ class BorrowerRounds:
         if not policy.after_s or not self._controller.readiness:
             self._may_have_notice = True
             return
-        since = self._notices.listed(lambda node: node.displaced)
+        since = self._notices.listed(lambda report: report.displaced_since)
         if not since and not self._may_have_notice:
             return
         pods = (await self._kube.list(PODS)).items

@@ -19,8 +19,9 @@ from lamina.controller.ledger.claims import GrantRecord
 from lamina.controller.ledger.grant_objects import grant_record
 from lamina.controller.ledger.grantless_pods import RunningRequest, running_request
 from lamina.controller.ledger.ledger import Ledger
-from lamina.controller.ledger.pod_stages import PodState, Stage, pod_state
+from lamina.controller.ledger.pod_stages import PodState, pod_state
 from lamina.controller.ledger.ticket_holders import ticket_holder, without_grant
+from lamina.controller.ledger.used_claims import ClaimName, claims_of
 from lamina.controller.pod_rules import PodRules
 from lamina.controller.pods import ParsedPod, parse_pod
 from lamina.controller.quotas.resource_quotas import ResourceQuotas
@@ -148,15 +149,14 @@ class ClusterView:
     def survivors(self, namespace: str | None = None) -> Iterator[tuple[str, Survivor]]:
         """The pods, in one namespace or in all (None), that have ended while their processes run, each with its node.
 
-        What an agent has published of a pod that Kubernetes still lists as running counts by the grant of the pod.
+        A pod that Kubernetes still lists as running counts by its grant, and one of which only an agent says that it
+        was there counts in no namespace.
         """
         yield from (each for each in self._survivors if namespace in (None, each[1].namespace))
 
     @cached_property
     def _survivors(self) -> list[tuple[str, Survivor]]:
-        published = [(node, each) for node in sorted(self.inventories) for each in self.inventories[node].survivors]
-        running = (Stage.PENDING, Stage.BOUND)
-        return [found for found in published if self.ledger.pod(found[1].pod_uid).stage not in running]
+        return [(node, each) for node in sorted(self.inventories) for each in self.ledger.survivors(node)]
 
     @cached_property
     def taken_tickets(self) -> TakenTickets:
@@ -233,6 +233,7 @@ class _ReadPod(NamedTuple):
     parsed: ParsedPod
     state: PodState
     running: RunningRequest | None
+    claims: frozenset[ClaimName]
 
 
 class ClusterReader:
@@ -252,15 +253,15 @@ class ClusterReader:
         inventories = [each for each in self._inventories.all(objects.inventories) if each is not None]
         records = [each for each in self._grants.all(objects.grants) if each is not None]
         pods = [each for each in self._pods.all(objects.pods) if each is not None]
-        quotas = ResourceQuotas()
+        ledger, quotas = _ledger(inventories, pods, records), ResourceQuotas()
         for quota in objects.quotas:
             quotas.observe(quota)
         return ClusterView(
             config=configured.config,
             pods=[each.parsed.obj for each in pods],
             grants={record.grant.pod_uid: record.grant for record in records},
-            inventories={inventory.node: inventory for inventory in inventories},
-            ledger=_ledger(inventories, pods, records),
+            inventories={node: found for node in ledger.nodes() if (found := ledger.inventory(node)) is not None},
+            ledger=ledger,
             quotas=quotas,
             hosts=None if objects.nodes is None else _hosts(objects.nodes, objects.pods, configured.config),
             config_refusal=configured.refusal,
@@ -272,7 +273,7 @@ class ClusterReader:
         metadata = pod["metadata"]
         try:
             parsed = parse_pod(pod, self._config)
-            return _ReadPod(metadata["uid"], parsed, pod_state(pod), running_request(parsed))
+            return _ReadPod(metadata["uid"], parsed, pod_state(pod), running_request(parsed), claims_of(pod))
         except Exception as error:
             log.warning("pod %s/%s cannot be read: %r", metadata.get("namespace"), metadata.get("name"), error)
             return None
@@ -284,7 +285,7 @@ def _ledger(inventories: list[Inventory], pods: list[_ReadPod], records: list[Gr
     for inventory in inventories:
         ledger.observe_inventory(inventory)
     for pod in pods:
-        ledger.observe_pod(pod.uid, pod.state, now, pod.running)
+        ledger.observe_pod(pod.uid, pod.state, now, pod.running, claims=pod.claims)
     alive = {pod.uid for pod in pods}
     for record in records:
         if record.grant.pod_uid in alive:

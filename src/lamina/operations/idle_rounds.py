@@ -44,7 +44,7 @@ class IdleRounds:
         policy = self._controller.context.configuration.value.idle
         if not policy.hours or not self._controller.readiness:
             return
-        now, since = self._clock.wall(), self._notices.listed(lambda node: node.idle)
+        now, since = self._clock.wall(), self._notices.listed(lambda report: report.idle_since)
         pods = [pod for pod in (await self._kube.list(PODS)).items if self._notices.concerns(pod, since, NOTICE)]
         steps = {pod["metadata"]["uid"]: decide(pod, since.get(pod["metadata"]["uid"]), policy, now) for pod in pods}
         due = {uid for uid, step in steps.items() if step is NoticeStep.END}

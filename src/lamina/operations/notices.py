@@ -5,15 +5,13 @@ end any more loses its notice.
 """
 
 import logging
-from collections.abc import Awaitable, Callable, Iterable, Mapping
+from collections.abc import Awaitable, Callable, Mapping
 from enum import Enum, auto
 from typing import Any, NamedTuple
 
 from lamina.controller.assembly import Controller
+from lamina.controller.ledger.pod_reports import PodReport
 from lamina.errors import Outside
-from lamina.model.borrowers import DisplacedBorrower
-from lamina.model.gpus import Inventory
-from lamina.model.idle import IdlePod
 from lamina.model.pod_status import is_over
 from lamina.ports.kube import PODS, NotFound, Object
 from lamina.ports.kube.moments import rfc3339, seconds_of
@@ -57,18 +55,16 @@ class Notices:
         self._controller = controller
         self._kube, self._clock = controller.context.kube, controller.context.clock
 
-    def listed(self, of: Callable[[Inventory], Iterable[IdlePod | DisplacedBorrower]]) -> dict[str, float]:
+    def listed(self, of: Callable[[PodReport], int | None]) -> dict[str, int]:
         """Since when, by UID, the pods are what the agents of their nodes list them for."""
-        ledger = self._controller.context.ledger
-        inventories = (ledger.inventory(node) for node in ledger.nodes())
-        return {each.pod_uid: each.since for inventory in inventories if inventory for each in of(inventory)}
+        reports = self._controller.context.ledger.reports()
+        return {uid: since for uid, report in reports if (since := of(report)) is not None}
 
-    def concerns(self, pod: Object, listed: Mapping[str, float], annotation: str) -> bool:
-        """Whether a pod that is alive is `listed` by its UID and has a grant, or has a notice."""
+    def concerns(self, pod: Object, listed: Mapping[str, int], annotation: str) -> bool:
+        """Whether a pod that is alive is `listed` by its UID, or has a notice."""
         meta = pod["metadata"]
         alive = not meta.get("deletionTimestamp") and not is_over(pod)
-        held = bool(self._controller.context.ledger.grants_of(meta["uid"]))
-        return alive and ((held and meta["uid"] in listed) or annotation in (meta.get("annotations") or {}))
+        return alive and (meta["uid"] in listed or annotation in (meta.get("annotations") or {}))
 
     async def give(self, pod: Object, terms: NoticeTerms, reason: str, message: str) -> None:
         """`message` has the place {end} for the time when the notice ends. Raises Outside."""

@@ -149,7 +149,8 @@ async def test_pods_without_gpus_and_pods_that_have_succeeded_are_left_out() -> 
 async def test_deleted_pods_whose_processes_run() -> None:
     containers = (ContainerGrant(name="main", shares=(Share(gpu="GPU-n-0", memory_mib=3000),)),)
     survivor = Survivor(namespace="team", pod="old", pod_uid="u", containers=containers)
-    document = await shown(msgspec.structs.replace(inventory(), survivors=(survivor,)))
+    node = msgspec.structs.replace(inventory(), survivors=(survivor,), confirmed_survivors=("team/u",))
+    document = await shown(node)
     assert document.pods["u"].state == "deleted" and document.nodes["n"].gpus[0].parts[0].name == "team/old"
 
 

@@ -44,6 +44,7 @@ def read_inventory(obj: Mapping[str, Any]) -> Inventory:
         mps=tuple(_read_mps_daemon(daemon) for daemon in wire.mps),
         mig_leftovers=wire.mig_leftovers,
         survivors=tuple(_read_survivor(survivor) for survivor in wire.survivors),
+        confirmed_survivors=_confirmed(obj),
         resized=tuple(
             AppliedSize(**{name: getattr(each, name) for name in AppliedSize.__struct_fields__})
             for each in wire.resized
@@ -56,6 +57,12 @@ def read_inventory(obj: Mapping[str, Any]) -> Inventory:
             for each in wire.mig_devices
         ),
     )
+
+
+def _confirmed(obj: Mapping[str, Any]) -> tuple[str, ...]:
+    """What the status says of survivors; nothing where there is no status yet, or an odd one."""
+    found = (obj.get("status") or {}).get("survivors") or ()
+    return tuple(each for each in found if isinstance(each, str)) if isinstance(found, list | tuple) else ()
 
 
 def write_inventory(inventory: Inventory) -> dict[str, Any]:

@@ -1,4 +1,4 @@
-"""The status of an Inventory: what is free on the node.
+"""The status of an Inventory: what is free on the node, and which of its survivors are confirmed.
 
 Agents write the spec and do not know all grants, so the controller writes the status, by its own subresource.
 """
@@ -8,6 +8,7 @@ from typing import Annotated
 from msgspec import Meta, Struct, field
 
 from lamina.api.v1alpha1.bounds import Natural
+from lamina.model.survivors import MAX_SURVIVORS
 
 
 class InventoryStatus(Struct, frozen=True, kw_only=True, rename="camel"):
@@ -20,3 +21,11 @@ class InventoryStatus(Struct, frozen=True, kw_only=True, rename="camel"):
     largest_free_mib: Annotated[
         Natural, Meta(description="Most memory in MiB that is free on one of these GPUs, so that one share can have it")
     ] = field(name="largestFreeMiB")
+    survivors: Annotated[
+        tuple[str, ...],
+        Meta(
+            max_length=MAX_SURVIVORS,
+            description="Those of spec.survivors that had a grant on the node, as <namespace>/<UID>: they count in "
+            "quotas of their namespaces too",
+        ),
+    ] = ()

@@ -1,4 +1,5 @@
-"""Writes what is free on each node into the status of its Inventory, so that `kubectl get inventories` shows it.
+"""Writes what is free on each node into the status of its Inventory, so that `kubectl get inventories` shows it, and
+which survivors are known to have had a grant there, so that a controller that starts later knows it too.
 
 One write changes one node, and binding pods matters more: a round writes only so many, those that wait longest first,
 and only a few while more change than it could write.
@@ -34,8 +35,8 @@ class InventoryStatuses:
         self._observed = observed
         self._waiting: dict[str, None] = {}
         """The nodes whose status differs, in the order in which that was found."""
-        self._computed: dict[str, tuple[NodeState | None, Object]] = {}
-        """By node, the state from which the status was computed last, and the status."""
+        self._computed: dict[str, tuple[NodeState | None, tuple[str, ...], Object]] = {}
+        """By node, from which state and survivors the status was computed last, and the status."""
         self._refused: dict[str, tuple[Object, Object | None]] = {}
         """By node, the status that could not be written because there is no place for it, and what was observed."""
         self._warned = False
@@ -76,23 +77,25 @@ class InventoryStatuses:
     def _wanted(self) -> dict[str, Object]:
         table = self._capacity.table
         self._computed = {node: self._compute(node, table.state(node)) for node in self._observed}
-        return {node: status for node, (_, status) in self._computed.items()}
+        return {node: status for node, (_, _, status) in self._computed.items()}
 
-    def _compute(self, node: str, state: NodeState | None) -> tuple[NodeState | None, Object]:
-        before = self._computed.get(node)
-        if before is not None and before[0] is state:
+    def _compute(self, node: str, state: NodeState | None) -> tuple[NodeState | None, tuple[str, ...], Object]:
+        before, survivors = self._computed.get(node), self._capacity.ledger.confirmed_survivors(node)
+        if before is not None and before[0] is state and before[1] == survivors:
             return before
-        return state, msgspec.to_builtins(free_on(state))
+        status: Object = msgspec.json.decode(msgspec.json.encode(status_of(state, survivors)))
+        return state, survivors, status
 
 
-def free_on(state: NodeState | None) -> InventoryStatus:
-    """What new shares may have of a node, which is nothing where the node takes no shares."""
+def status_of(state: NodeState | None, survivors: tuple[str, ...] = ()) -> InventoryStatus:
+    """What new shares may have of a node, which is nothing where the node takes no shares, and what is confirmed."""
     gpus = [each for each in (state.gpus if state else ()) if _takes_shares(each.gpu)]
     memory = [each.shareable_memory for each in gpus]
     return InventoryStatus(
         free_memory_mib=sum(memory),
         free_cores=sum(each.shareable_cores for each in gpus),
         largest_free_mib=max(memory, default=0),
+        survivors=survivors,
     )
 
 

@@ -34,15 +34,16 @@ class Holdings:
 
     def update(self, uid: str, namespace: str, held: HeldByNode) -> None:
         """The pod now holds this, and no longer what it held before."""
-        before = self._pods.get(uid, _NO_HOLDER).held
+        known = self._pods.get(uid, _NO_HOLDER)
+        before = known.held
         if held:
             self._pods[uid] = _Holder(namespace, held)
         else:
             self._pods.pop(uid, None)
-        if held == before:
+        if held == before and (not held or namespace == known.namespace):
             return
-        total = self._in_namespace.get(namespace, NOTHING)
-        self._in_namespace[namespace] = total.less(_sum(before)).plus(_sum(held))
+        self._in_namespace[known.namespace] = self._in_namespace.get(known.namespace, NOTHING).less(_sum(before))
+        self._in_namespace[namespace] = self._in_namespace.get(namespace, NOTHING).plus(_sum(held))
         for node in before.keys() | held.keys():
             if before.get(node) != held.get(node):
                 self._update_node(node, uid, holds=node in held)

@@ -13,11 +13,15 @@ reserving are one step.
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
 from typing import NamedTuple
 
+from msgspec import structs
+
 from lamina.controller.ledger.claims import Claim, GrantRecord, Reservation
 from lamina.controller.ledger.grantless_pods import RunningRequest, largest_holdings
 from lamina.controller.ledger.holdings import HeldByNode, Holdings
+from lamina.controller.ledger.pod_reports import PodReport, PodReports, without_pods
 from lamina.controller.ledger.pod_stages import PodState, Stage
-from lamina.controller.ledger.survivors import Survivors
+from lamina.controller.ledger.survivors import REMEMBERED_S, Survivors
+from lamina.controller.ledger.used_claims import ClaimName, UsedClaims
 from lamina.errors import LaminaError
 from lamina.model.claims import HeldClaim
 from lamina.model.gpus import Inventory
@@ -32,8 +36,10 @@ RESERVATION_S = 60.0
 """How long a reservation waits for its grant. An attempt to bind is given up well before."""
 UNCONFIRMED_S = 30.0
 """How long a grant may contradict what is known of its pod before the API server is asked."""
-REMEMBERED_S = 600.0
-"""How long a deleted pod or grant is remembered, in case of late events about it."""
+
+
+UNKNOWN = "?"
+"""The namespace of pods of which only an agent says that they were there."""
 
 
 class DoesNotFit(LaminaError):
@@ -57,7 +63,10 @@ class Ledger:
     def __init__(self, changed: Callable[[str], None] = lambda node: None) -> None:
         self._changed = changed
         self.holdings = Holdings(changed)
+        self._published: dict[str, Inventory] = {}
         self._inventories: dict[str, Inventory] = {}
+        """The same without what agents say of single pods, which `report` and `survivors` check."""
+        self._reports = PodReports()
         self._pods: dict[str, PodState] = {}
         self._claims: dict[str, Claim] = {}
         self._unsettled: dict[str, Claim] = {}
@@ -69,6 +78,7 @@ class Ledger:
         self._running: dict[str, dict[str, RunningRequest]] = {}
         """By node and UID of the pod."""
         self._survivors = Survivors()
+        self._used_claims = UsedClaims()
         self.unwatched_ends = 0
         """How often something that kube-scheduler does not watch stopped counting, or counted for less: pods that had
         counted beyond their end, and ResourceClaims that were prepared."""
@@ -76,18 +86,21 @@ class Ledger:
     # Observations.
 
     def observe_inventory(self, inventory: Inventory) -> None:
-        before = self._inventories.get(inventory.node)
+        before = self._published.get(inventory.node)
         if before != inventory:
-            self._inventories[inventory.node] = inventory
+            self._published[inventory.node], self._inventories[inventory.node] = inventory, without_pods(inventory)
+            self._reports.publish(inventory)
             if before is not None:
                 self.unwatched_ends += len(
                     {each.uid for each in before.claims} - {each.uid for each in inventory.claims}
                 )
-            self._inventory_changed(inventory.node, inventory.survivors, inventory.claims)
+            self._inventory_changed(inventory)
 
     def remove_inventory(self, node: str) -> None:
-        if self._inventories.pop(node, None) is not None:
-            self._inventory_changed(node, ())
+        if self._published.pop(node, None) is not None:
+            del self._inventories[node]
+            self._reports.remove(node)
+            self._inventory_changed(Inventory(node=node))
 
     def observe_grant(self, record: GrantRecord) -> None:
         """The grant exists. Repeated and late events, of a grant or pod that has ended or of an earlier
@@ -95,7 +108,7 @@ class Ledger:
         uid = record.grant.pod_uid
         if record.uid in self._deleted_grants:
             return
-        claim = self._claims.setdefault(uid, Claim(record.namespace, record.grant.pod))
+        claim = self._claim(uid, record.namespace, record.grant.pod)
         known = claim.grants.get(record.uid)
         if known == record and not claim.uncertain:
             return
@@ -131,27 +144,37 @@ class Ledger:
                 self.remove_grant(record.uid, record.grant.pod_uid, now)
 
     def observe_pod(
-        self, uid: str, state: PodState, now: float, running: RunningRequest | None = None, *, stopped: bool = True
+        self,
+        uid: str,
+        state: PodState,
+        now: float,
+        running: RunningRequest | None = None,
+        *,
+        stopped: bool = True,
+        claims: Collection[ClaimName] = (),
     ) -> None:
         """The pod exists, in this state or in a later one that is known already.
 
         `running` is what its started containers requested. It counts where no grant says what they hold. If the pod has
-        ended and its containers have not `stopped`, it counts until its node's agent says what still runs.
+        ended and its containers have not `stopped`, it counts until its node's agent says what still runs. `claims` are
+        the ResourceClaims that it uses.
         """
         before = self.pod(uid)
         state = before.merged_with(state)
+        if state.node and self._used_claims.observe(uid, () if state.ended else claims, state.node):
+            self._update_claims(state.node)
         on_node = self._running.get(state.node, {})
         running = None if state.ended else running or on_node.get(uid)
         if state == before and running == on_node.get(uid):
             return
-        if state.ended and not before.ended and not stopped:
-            self._survivors.await_report(uid, self.holdings.of(uid), now)
+        if state.ended and not before.ended and (ending := self._claims.get(uid)) is not None:
+            self._survivors.end(uid, ending.namespace, self.holdings.of(uid), now, stopped=stopped)
         self._pods[uid] = state
         if state.stage is Stage.GONE:
             self._deleted_pods[uid] = now
         if running is not None:
             self._running.setdefault(state.node, {})[uid] = running
-            self._claims.setdefault(uid, Claim(running.namespace, running.pod))
+            self._claim(uid, running.namespace, running.pod)
         elif on_node.pop(uid, None) is not None and not on_node:
             del self._running[state.node]
         claim = self._claims.get(uid)
@@ -172,7 +195,7 @@ class Ledger:
         if self.pod(pod_uid).ended:
             raise DoesNotFit(f"pod {namespace}/{pod} has ended")
         self._check_fit(reservation.node, reservation.taken, without=pod_uid)
-        claim = self._claims.setdefault(pod_uid, Claim(namespace, pod))
+        claim = self._claim(pod_uid, namespace, pod)
         claim.reservation = reservation
         self._update(pod_uid, claim)
 
@@ -249,7 +272,37 @@ class Ledger:
         return [record for record in records if record.grant.node == node]
 
     def inventory(self, node: str) -> Inventory | None:
+        """What the node has, without what its agent says of single pods."""
         return self._inventories.get(node)
+
+    def report(self, uid: str) -> PodReport:
+        """What the agent of its node says of a pod that has a grant there."""
+        nodes = {record.grant.node for record in self.grants_of(uid)}
+        bound = self.pod(uid).node
+        node = bound if bound else next(iter(nodes)) if len(nodes) == 1 else ""
+        return self._reports.of(uid, node) if node in nodes else PodReport()
+
+    def reports(self) -> Iterator[tuple[str, PodReport]]:
+        """What agents say of pods of their nodes, by UID of the pod."""
+        for uid in self._reports.uids():
+            yield uid, self.report(uid)
+
+    def survivors(self, node: str) -> tuple[Survivor, ...]:
+        """The pods that count on the node after their end, in the namespace UNKNOWN where that is not certain."""
+        return tuple(
+            structs.replace(each, namespace=self._survivors.namespace(each.pod_uid) or UNKNOWN)
+            for each in self._survivors.named_on(node)
+            if node in self._survivors_hold(each.pod_uid)
+        )
+
+    def confirmed_survivors(self, node: str) -> tuple[str, ...]:
+        """Those of them that count in a namespace, as <namespace>/<UID>."""
+        return self._survivors.confirmed(node)
+
+    def claims_on(self, node: str) -> tuple[HeldClaim, ...]:
+        """The ResourceClaims that the agent of the node has prepared for pods there."""
+        published = self._published.get(node)
+        return self._used_claims.used(node, published.claims if published else ())
 
     def nodes(self) -> Iterable[str]:
         """Nodes with an inventory."""
@@ -283,22 +336,42 @@ class Ledger:
             if uid in self._deleted_grants and record.grant.node in existing:
                 del claim.grants[uid]
 
-    def _inventory_changed(
-        self, node: str, survivors: tuple[Survivor, ...], claims: tuple[HeldClaim, ...] = ()
-    ) -> None:
-        self.holdings.update_claims(node, claims)
-        for each in self._survivors.publish(node, survivors):
+    def _claim(self, uid: str, namespace: str, pod: str) -> Claim:
+        """The claim of a pod of this name, which an agent may have named otherwise."""
+        claim = self._claims.setdefault(uid, Claim(namespace, pod))
+        claim.namespace, claim.pod = namespace, pod
+        return claim
+
+    def _update_claims(self, node: str) -> None:
+        self.holdings.update_claims(node, self.claims_on(node))
+
+    def _inventory_changed(self, inventory: Inventory) -> None:
+        node, survivors = inventory.node, inventory.survivors
+        self._used_claims.keep(node, inventory.claims)
+        self._update_claims(node)
+        for each in self._survivors.publish(node, survivors, inventory.confirmed_survivors):
             self.unwatched_ends += each not in survivors
-            self._update(each.pod_uid, self._claims.setdefault(each.pod_uid, Claim(each.namespace, each.pod)))
+            uid = each.pod_uid
+            claim = self._claims.get(uid) or Claim(self._survivors.namespace(uid), each.pod)
+            self._claims[uid] = claim
+            if not claim.grants and claim.reservation is None and not self._is_alive(uid):
+                claim.namespace = self._survivors.namespace(uid)
+            self._update(uid, claim)
         for uid, running in list(self._running.get(node, {}).items()):
-            self._update(uid, self._claims.setdefault(uid, Claim(running.namespace, running.pod)))
+            self._update(uid, self._claim(uid, running.namespace, running.pod))
         self._changed(node)
+
+    def _is_alive(self, uid: str) -> bool:
+        return self.pod(uid).stage in (Stage.PENDING, Stage.BOUND)
+
+    def _survivors_hold(self, uid: str) -> HeldByNode:
+        return {} if self._is_alive(uid) else self._survivors.held(uid)
 
     def _held(self, uid: str, claim: Claim) -> HeldByNode:
         """What the claim comes to, from all that is known of the pod."""
         pod = self.pod(uid)
         held = {} if pod.ended else self._held_while_bound(uid, pod, claim)
-        return held or self._survivors.held(uid)
+        return held or self._survivors_hold(uid)
 
     def _held_while_bound(self, uid: str, pod: PodState, claim: Claim) -> HeldByNode:
         running = self._running.get(pod.node, {}).get(uid)

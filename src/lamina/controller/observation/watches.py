@@ -15,6 +15,7 @@ from lamina.controller.ledger.grant_objects import LONGEST_LABEL, NODE_LABEL, gr
 from lamina.controller.ledger.grantless_pods import running_request
 from lamina.controller.ledger.pod_stages import PodState, Stage, pod_state
 from lamina.controller.ledger.ticket_holders import TicketHolder, ticket_holder
+from lamina.controller.ledger.used_claims import claims_of
 from lamina.controller.observation.own_writes import OwnWrites
 from lamina.controller.observation.resized_pods import ResizedPod, resized_pod
 from lamina.model.gpus import Inventory
@@ -37,9 +38,9 @@ from lamina.ports.kube.follow import ADDED, DELETED, MODIFIED, SYNCED
 from lamina.ports.supervision import keep_running
 
 _STATE, _RUNNING, _KIND, _STOPPED, _RESIZED, _LEAVING = "state", "running", "kind", "stopped", "resized", "leaving"
-_TICKETS = "tickets"
+_TICKETS, _CLAIMS = "tickets", "claims"
 """Fields of a trimmed pod: its state, what its started containers requested, its kind, whether none runs, the size that
-it asks for, whether it is being deleted, and the tickets that it has."""
+it asks for, whether it is being deleted, the tickets that it has, and the ResourceClaims that it uses."""
 _OFFERED, _EXCLUDED, _DISCOURAGED = "offered", "excluded", "discouraged"
 """Fields of a trimmed node: what it offers, whether its labels exclude it from Lamina, and whether a taint of it keeps
 pods away that could go elsewhere."""
@@ -210,7 +211,7 @@ class Watches:
             self._context.pending.forget(uid)
             self._ledger.remove_pod(uid, now, stopped=obj[_STOPPED])
         else:
-            self._ledger.observe_pod(uid, state, now, obj[_RUNNING], stopped=obj[_STOPPED])
+            self._ledger.observe_pod(uid, state, now, obj[_RUNNING], stopped=obj[_STOPPED], claims=obj[_CLAIMS])
         if kind == DELETED or state.ended:
             self._host.remove_pod(uid)
         elif state.node and self._host.observe_pod(uid, state.node, pod.size):
@@ -263,11 +264,13 @@ class Watches:
         A pod that cannot be read counts with its grant alone. Its error is raised when it is handled.
         """
         unread: Object = {_STATE: PodState(), _RUNNING: None, _KIND: _UNREADABLE, _STOPPED: False, _RESIZED: None}
+        unread[_CLAIMS] = ()
         trimmed: Object = {"metadata": _trim_metadata(obj), **unread}
         trimmed[_TICKETS] = None
         trimmed[_LEAVING] = bool(obj["metadata"].get("deletionTimestamp"))
         try:
             trimmed |= {_STATE: pod_state(obj), _STOPPED: not runs_containers(obj), _RESIZED: resized_pod(obj)}
+            trimmed[_CLAIMS] = claims_of(obj)
             pod = self._context.parse(obj)
             trimmed |= {_RUNNING: running_request(pod), _KIND: pod_kind(pod), _TICKETS: ticket_holder(pod)}
             if trimmed[_STATE].stage is Stage.PENDING and not trimmed[_LEAVING]:

@@ -146,9 +146,7 @@ class SizeChanges:
 
     def _applied(self, record: GrantRecord) -> Mapping[str, AppliedSize]:
         """The sizes that the containers of the pod have, as far as the agent has reported them."""
-        inventory = self._ledger.inventory(record.grant.node)
-        resized = inventory.resized if inventory else ()
-        return {each.container: each for each in resized if each.pod_uid == record.grant.pod_uid}
+        return self._ledger.report(record.grant.pod_uid).sizes
 
     def _held(self, record: GrantRecord) -> Mapping[str, AppliedSize]:
         """The sizes of the containers whose programs hold more memory than the size in the grant."""
@@ -188,9 +186,9 @@ class SizeChanges:
         self._ledger.release(grant.pod_uid)
 
     def _check_limited_by_driver(self, grant: Grant, sizes: Mapping[str, ContainerSize]) -> None:
-        inventory = self._ledger.inventory(grant.node)
+        limited = self._ledger.report(grant.pod_uid).driver_limited
         for name in sizes:
-            if inventory and f"{grant.pod_uid}/{name}" in inventory.driver_limited:
+            if name in limited:
                 raise BadInput(f"container {name} is limited by the driver too, which cannot be resized")
 
     async def _take_room(self, record: GrantRecord, obj: Object, grant: Grant, room: Grant) -> Object:
