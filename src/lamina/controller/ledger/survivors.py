@@ -86,30 +86,32 @@ class Survivors:
         if ended is not None and ended.until:
             return ended.held
         published = self._published.get(uid, {})
-        if ended is None:
-            return {node: taken_by(survivor.containers) for node, survivor in published.items()}
-        return {
-            node: _at_most(taken_by(survivor.containers), ended.held[node])
-            for node, survivor in published.items()
-            if node in ended.held
-        }
+        if ended is not None:
+            known = {node: each for node, each in published.items() if node in ended.held}
+            return {node: _at_most(taken_by(each.containers), ended.held[node]) for node, each in known.items()}
+        confirmed = {node: each for node, each in published.items() if self._is_confirmed(node, each)}
+        return {node: taken_by(each.containers) for node, each in (confirmed or published).items()}
 
     def namespace(self, uid: str) -> str:
         """The namespace in which the pod counts; empty where only agents say that there was such a pod."""
         if (ended := self._ended.get(uid)) is not None:
             return ended.namespace
-        for node, survivor in self._published.get(uid, {}).items():
-            if _key(survivor) in self._confirmed.get(node, ()):
-                return survivor.namespace
-        return ""
+        published = self._published.get(uid, {}).items()
+        return next((each.namespace for node, each in published if self._is_confirmed(node, each)), "")
 
     def confirmed(self, node: str) -> tuple[str, ...]:
         """Those on the node that count in a namespace, as <namespace>/<UID>."""
-        return tuple(
-            sorted(
-                _key(each) for uid, each in self._on_node.get(node, {}).items() if self.namespace(uid) == each.namespace
-            )
-        )
+        return tuple(sorted(_key(each) for each in self._on_node.get(node, {}).values() if self._is_known(node, each)))
+
+    def _is_known(self, node: str, survivor: Survivor) -> bool:
+        """Whether the pod has held something on the node."""
+        ended = self._ended.get(survivor.pod_uid)
+        if ended is None:
+            return self._is_confirmed(node, survivor)
+        return node in ended.held and ended.namespace == survivor.namespace
+
+    def _is_confirmed(self, node: str, survivor: Survivor) -> bool:
+        return _key(survivor) in self._confirmed.get(node, ())
 
     def named_on(self, node: str) -> Iterable[Survivor]:
         """What the agent of the node publishes."""
