@@ -240,7 +240,7 @@ def test_a_word_without_a_process_changes_nothing_for_others(
 
 
 @given(gpus(), st.integers(0, 1000), st.integers(0, 3000), st.integers(0, 5))
-def test_nobody_returns_more_than_the_driver_can_have_of_others(
+def test_none_returns_more_than_the_driver_can_have_of_others(
     gpu: tuple[int, list[MemoryHolder], dict[str, Hosted]], listed: int, word: int, made_at: int
 ) -> None:
     """Whatever one says of its managed memory: the others' own words, and what is in use besides."""

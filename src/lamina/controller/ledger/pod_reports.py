@@ -1,6 +1,6 @@
 """What agents say of single pods. An agent speaks for the pods of its own node, and its word about others is not read.
 
-Whoever has the token of one node's agent knows the UIDs of all pods. So nobody goes through these lists: a reader asks
+A stolen token of one node's agent tells the UIDs of all pods. So these lists are not read as they are: a reader asks
 about a pod, and gets what the node says that the pod's grant names.
 """
 
