@@ -22,6 +22,7 @@ import yaml
 from cryptography.hazmat.primitives import serialization
 from cryptography.hazmat.primitives.asymmetric import rsa
 
+from bench.parts import Need
 from lamina.controller.admission.certificates import create
 from lamina.errors import BadInput
 from lamina.install.terms import Version, parse_version
@@ -47,6 +48,18 @@ def programs() -> dict[str, Path]:
     if missing := [name for name, path in found.items() if path is None]:
         raise NoPrograms(f"KUBE_BIN_DIR is {folder}, which has no {', '.join(missing)}")
     return {name: Path(path) for name, path in found.items() if path is not None}
+
+
+def _missing() -> str:
+    try:
+        programs()
+    except NoPrograms as reason:
+        return str(reason)
+    return ""
+
+
+KUBERNETES = Need("Kubernetes", _missing)
+"""For parts of benchmarks that start a control plane."""
 
 
 @dataclass

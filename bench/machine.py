@@ -1,5 +1,6 @@
 """A simulated machine to measure on, and programs on it with and without the facade."""
 
+import argparse
 import os
 import subprocess
 import tempfile
@@ -29,6 +30,12 @@ class Bench:
 
     folder: Path
     uuid: str
+    hurry: int = 1
+    """How many times shorter everything takes: more than 1 to try a benchmark out, with figures that mean nothing."""
+
+    def sleep(self, seconds: float) -> None:
+        """Let programs work for so long: GPU time shows in real time only."""
+        time.sleep(seconds / self.hurry)
 
     def native(self) -> dict[str, str]:
         """No facade: the program finds the simulated driver itself."""
@@ -70,7 +77,7 @@ def _plain() -> dict[str, str]:
 
 @contextmanager
 def machine(
-    *, context_us: int = 0, allocation_us: int = 0, time_slice_us: int = 0, switch_us: int = 0
+    *, context_us: int = 0, allocation_us: int = 0, time_slice_us: int = 0, switch_us: int = 0, hurry: int = 1
 ) -> Iterator[Bench]:
     """A machine of one GPU for the time of the block."""
     with tempfile.TemporaryDirectory(prefix="lamina-bench-") as name:
@@ -82,7 +89,12 @@ def machine(
             seed=name,
         )
         simgpu.write(described, folder / "machine")
-        yield Bench(folder, place(described)[0].uuid)
+        yield Bench(folder, place(described)[0].uuid, hurry)
+
+
+def add_hurry(parser: argparse.ArgumentParser) -> None:
+    """The option to try a benchmark out."""
+    parser.add_argument("--hurry", type=int, default=1, help="measure so many times shorter, to try it out (default 1)")
 
 
 def build(folder: Path, name: str) -> Path:

@@ -12,13 +12,15 @@ from unittest import mock
 import numpy as np
 
 from bench.measures import Report, add_outputs
-from bench.program import end_with
+from bench.parts import Part
+from bench.program import add_parts, chosen, end_with
 from lamina.enforcement import DeviceLimit, Limits, activity, layout, write_container
 from lamina.enforcement.arbitration import Arbitration
 from lamina.enforcement.claims import Confirmation
 from lamina.model.grants import ComputePolicy
 
 CONTAINERS, GPUS = 64, 8
+PARTS = {"tick": Part(about="CPU time of the arbiter's tick over 64 containers", smallest=("--rounds", "1"))}
 SIZE = layout.usage_bytes(1)
 CONFIRMED = Confirmation(processes=2, work=0.1)
 """What the driver says of each container."""
@@ -85,9 +87,11 @@ def tick_ms(rounds: int, content: Callable[[int], bytes]) -> float:
 
 def main() -> int:
     parser = argparse.ArgumentParser(prog="python -m bench.agent", description=__doc__)
+    add_parts(parser, PARTS)
     add_outputs(parser)
     parser.add_argument("--rounds", type=int, default=40, help="ticks of each kind (default 40)")
     options = parser.parse_args()
+    chosen(parser, PARTS, options)
     report = Report("agent")
     report.add("tick-honest", "ms", ours=tick_ms(options.rounds, honest))
     report.add("tick-garbage", "ms", ours=tick_ms(options.rounds, garbage))

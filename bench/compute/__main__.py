@@ -1,12 +1,13 @@
 """`python -m bench.compute`: shares against limits; prints a table, writes the file, ends with 1 if a floor breaks.
 
 The matrix of conditions runs twice: in virtual time, where nothing disturbs it, and on the machine's clock, which takes
-90 minutes and a machine without other work. `--part virtual --every 10` takes two minutes.
+90 minutes and a machine without other work. `python -m bench.compute virtual --every 10` takes two minutes.
 """
 
 import argparse
 import tempfile
 from collections.abc import Mapping
+from itertools import product
 from pathlib import Path
 from statistics import mean
 
@@ -21,12 +22,26 @@ from bench.compute.conditions import (
     switching,
 )
 from bench.compute.runs import Load, Result, measure, off
-from bench.machine import Bench, build, machine
+from bench.machine import Bench, add_hurry, build, machine
 from bench.measures import Report, add_outputs
-from bench.program import end_with
+from bench.parts import COMPILER, Part
+from bench.program import add_parts, chosen, end_with
 from lamina.model.grants import ComputePolicy
 
-PARTS = ("basics", "virtual", "switching", "card", "real")
+_QUICK = ("--every", "1000", "--hurry", "100")
+PARTS = {
+    "basics": Part(
+        about="one container alone, similar ones next to each other, priorities and lending, on the machine's clock",
+        needs=(COMPILER,),
+        smallest=(*_QUICK, "--seconds", "2"),
+    ),
+    "virtual": Part(about="the matrix of conditions in virtual time", needs=(COMPILER,), smallest=_QUICK),
+    "switching": Part(
+        about="short kernels where time is lost between processes, in virtual time", needs=(COMPILER,), smallest=_QUICK
+    ),
+    "card": Part(about="shares in virtual time next to those of an H200", needs=(COMPILER,), smallest=_QUICK),
+    "real": Part(about="the matrix of conditions on the machine's clock", needs=(COMPILER,), smallest=_QUICK),
+}
 BASICS_SECONDS = 4
 LIMITS, KERNELS_MS, GRIDS = (10, 30, 50, 70), (0.1, 1.0, 10.0), (132, 1056, 16896)
 PAIRS = [
@@ -71,15 +86,13 @@ class Errors:
         report.add(f"{name}-stall", "ms", ours=max(self.stalls))
 
 
-def cells(bench: Bench, program: Path, seconds: int) -> Errors:
+def cells(bench: Bench, program: Path, seconds: int, every: int) -> Errors:
     """One container alone: each limit, kernel and grid."""
     errors = Errors()
-    for limit in LIMITS:
-        for kernel in KERNELS_MS:
-            for grid in GRIDS:
-                load = (Load(cores=limit, kernel_ms=kernel, blocks=grid),)
-                result = measure(bench, program, load, seconds=seconds)
-                errors.add(f"{limit} % {kernel:g} ms x {grid}", load, result, {})
+    for limit, kernel, grid in list(product(LIMITS, KERNELS_MS, GRIDS))[::every]:
+        load = (Load(cores=limit, kernel_ms=kernel, blocks=grid),)
+        result = measure(bench, program, load, seconds=seconds)
+        errors.add(f"{limit} % {kernel:g} ms x {grid}", load, result, {})
     return errors
 
 
@@ -98,15 +111,15 @@ def lending(report: Report, bench: Bench, program: Path) -> None:
     report.add("weight-contended", "percent", ours=measure(bench, program, (small, large), seconds=6).mean(0))
 
 
-def basics(report: Report, bench: Bench, program: Path, seconds: int) -> None:
+def basics(report: Report, bench: Bench, program: Path, seconds: int, every: int) -> None:
     """One container alone, containers with similar kernels, priorities and lending, at slices of 2 ms."""
     alone = unlimited(bench, program, seconds)
     print("without a limit", *(f"{ms:g} ms: {got:.1f}" for ms, got in alone.items()))
-    cells(bench, program, seconds).report(report, "cells")
+    cells(bench, program, seconds, every).report(report, "cells")
     pairs, ones = Errors(), Errors()
-    for name, loads in PAIRS:
+    for name, loads in PAIRS[::every]:
         pairs.add(name, loads, measure(bench, program, loads, seconds=seconds + 2), alone)
-    for name, load in ONES:
+    for name, load in ONES[::every]:
         ones.add(name, (load,), measure(bench, program, (load,), seconds=seconds), {})
     pairs.report(report, "pairs")
     ones.report(report, "ways")
@@ -118,19 +131,20 @@ def basics(report: Report, bench: Bench, program: Path, seconds: int) -> None:
 def main() -> int:
     """Runs all parts, or those that are named."""
     parser = argparse.ArgumentParser(prog="python -m bench.compute", description=__doc__)
+    add_parts(parser, PARTS)
     add_outputs(parser)
+    add_hurry(parser)
     length = f"length of each run in real time (default {BASICS_SECONDS}, and {SECONDS} in the matrix)"
     parser.add_argument("--seconds", type=int, help=length)
-    parser.add_argument("--part", action="append", choices=PARTS, help="only this part; may be repeated")
-    parser.add_argument("--every", type=int, default=1, help="only every Nth cell of the matrix (default 1)")
+    parser.add_argument("--every", type=int, default=1, help="only every Nth condition (default 1)")
     options = parser.parse_args()
-    report, parts = Report("compute"), options.part or PARTS
+    parts, report = chosen(parser, PARTS, options), Report("compute")
     with tempfile.TemporaryDirectory(prefix="lamina-bench-") as name:
         program = build(Path(name), "load")
-        virtual = Virtual(Path(name), program)
+        virtual = Virtual(Path(name), program, options.hurry)
         if "basics" in parts:
-            with machine() as bench:
-                basics(report, bench, program, options.seconds or BASICS_SECONDS)
+            with machine(hurry=options.hurry) as bench:
+                basics(report, bench, program, options.seconds or BASICS_SECONDS, options.every)
         if "virtual" in parts:
             in_virtual_time(report, virtual, options.every)
         if "switching" in parts:
@@ -138,7 +152,7 @@ def main() -> int:
         if "card" in parts:
             like_the_card(report, virtual)
         if "real" in parts:
-            in_real_time(report, OnTheClock(program, options.seconds or SECONDS), options.every)
+            in_real_time(report, OnTheClock(program, options.seconds or SECONDS, options.hurry), options.every)
     return report.finish(options.json, html=options.html)
 
 

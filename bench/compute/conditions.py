@@ -94,19 +94,23 @@ class Alone:
 class Virtual:
     """The matrix without noise."""
 
-    def __init__(self, folder: Path, program: Path) -> None:
-        self._library, self._program = virtual.build_clock(folder), program
+    def __init__(self, folder: Path, program: Path, hurry: int = 1) -> None:
+        self._library, self._program, self._hurry = virtual.build_clock(folder), program, hurry
         self.alone = Alone(self._loop)
 
     def _loop(self, load: Load) -> float:
         one = Cell(slice_us=2000, loads=(load,))
-        (got,) = virtual.measure(self._library, self._program, one, settle_s=0.2, seconds=2, limited=False)
+        (got,) = self._measured(one, 0.2, 2, limited=False)
         return got
 
     def measure(self, cell: Cell, **how: Any) -> Shares:
         """`how` is passed to virtual.measure."""
-        got = virtual.measure(self._library, self._program, cell, settle_s=SETTLE_S, seconds=SECONDS, **how)
+        got = self._measured(cell, SETTLE_S, SECONDS, **how)
         return Shares(got, (0.0,) * len(got))
+
+    def _measured(self, cell: Cell, settle_s: float, seconds: float, **how: Any) -> tuple[float, ...]:
+        times = {"settle_s": settle_s / self._hurry, "seconds": seconds / self._hurry}
+        return virtual.measure(self._library, self._program, cell, **times, **how)
 
 
 def in_virtual_time(report: Report, conditions: Virtual, every: int) -> None:
@@ -150,13 +154,13 @@ def like_the_card(report: Report, conditions: Virtual) -> None:
 class OnTheClock:
     """The matrix on the machine's clock, by the simulated GPU's own account."""
 
-    def __init__(self, program: Path, seconds: int) -> None:
-        self._program, self._seconds = program, seconds
+    def __init__(self, program: Path, seconds: int, hurry: int = 1) -> None:
+        self._program, self._seconds, self._hurry = program, seconds, hurry
         self.alone = Alone(self._loop)
 
     def _loop(self, load: Load) -> float:
         """Here the machine's own time for each launch counts, which short kernels notice."""
-        with machine() as bench:
+        with machine(hurry=self._hurry) as bench:
             got = measure(bench, self._program, (load,), seconds=ALONE_SECONDS, limited=False).mean(0)
         print(f"{load.how} {load.kernel_ms:g} ms alone, without a limit: {got:.1f} %", flush=True)
         return got
@@ -164,7 +168,7 @@ class OnTheClock:
     def measure(self, cell: Cell) -> Shares | None:
         """What its containers got after they had time to settle."""
         with (
-            machine(time_slice_us=cell.slice_us, switch_us=cell.switch_us) as bench,
+            machine(time_slice_us=cell.slice_us, switch_us=cell.switch_us, hurry=self._hurry) as bench,
             started(bench, self._program, cell.loads) as groups,
         ):
             pids = [worker.pid for (worker,) in groups]
@@ -172,7 +176,7 @@ class OnTheClock:
 
     def two_commands(self, cell: Cell) -> Shares | None:
         """By two `lamina run`."""
-        return _two_commands(self._program, cell, self._seconds)
+        return _two_commands(self._program, cell, self._seconds, self._hurry)
 
 
 def in_real_time(report: Report, conditions: OnTheClock, every: int) -> None:
@@ -185,8 +189,9 @@ def in_real_time(report: Report, conditions: OnTheClock, every: int) -> None:
     found.report(report, "real-matrix")
 
 
-def _two_commands(program: Path, cell: Cell, seconds: int) -> Shares | None:
-    with machine(time_slice_us=cell.slice_us, switch_us=cell.switch_us) as bench, ExitStack() as stack:
+def _two_commands(program: Path, cell: Cell, seconds: int, hurry: int) -> Shares | None:
+    described = machine(time_slice_us=cell.slice_us, switch_us=cell.switch_us, hurry=hurry)
+    with described as bench, ExitStack() as stack:
         variables = bench.native() | {"LAMINA_DRIVER": str(simgpu.driver_folder())}
         commands = []
         for load in cell.loads:
@@ -204,9 +209,9 @@ def _measured(bench: Bench, workers: Sequence[Worker], pids: Sequence[int], seco
     """Lets the programs begin; what each process was given after they had time to settle."""
     for worker in workers:
         worker.say("go")
-    time.sleep(SETTLE_S)  # shares show in real time only
+    bench.sleep(SETTLE_S)
     before, begin = (_given(bench, pids), _waited_ns(pids)), time.monotonic_ns()
-    time.sleep(seconds)
+    bench.sleep(seconds)
     took = time.monotonic_ns() - begin
     own, *waited = _parts(before[1], _waited_ns(pids), took)
     if max(own, *waited) > WAITED_MOST:

@@ -132,7 +132,7 @@ def _windows(bench: Bench, groups: Sequence[Sequence[Worker]], seconds: int) -> 
     seen = [given(bench, groups)]
     begin = time.monotonic()
     for number in range(1, seconds + 1):
-        time.sleep(max(0.0, begin + number - time.monotonic()))
+        time.sleep(max(0.0, begin + number / bench.hurry - time.monotonic()))
         seen.append(given(bench, groups))
     return tuple(
         tuple(100 * (b - a) / (after[0] - before[0]) for a, b in zip(before[1], after[1], strict=True))

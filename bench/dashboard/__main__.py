@@ -3,7 +3,6 @@
 import argparse
 import asyncio
 import statistics
-import sys
 import time
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
@@ -11,7 +10,8 @@ from typing import Any
 
 from bench.dashboard.cluster import WAITING, cluster
 from bench.measures import Report, add_outputs
-from bench.program import end_with
+from bench.parts import Need, Part
+from bench.program import add_parts, chosen, end_with
 from lamina.operations.dashboard.board import Board
 from lamina.operations.dashboard.server import DashboardServer
 from lamina.ports.clock import SystemClock
@@ -19,10 +19,18 @@ from tests.browser import browser, missing_browser
 
 NODES, FEW = 1000, 10
 """What the floors are for, and a cluster to compare an update with."""
-MANY = 2 * NODES
-"""For a page that draws all nodes at once: half as many take nearly as long as the floor, on a fast machine less."""
+MANY = 2
+"""Times as many nodes, for a page that draws all at once: as many take nearly as long as the floor, on a fast machine
+less."""
 CONTROLS = 3
 PATIENCE_S = 60.0
+PARTS = {
+    "page": Part(
+        about="first paint and updates of the page of 1,000 nodes, in Chromium",
+        needs=(Need("a browser", missing_browser),),
+        smallest=("--nodes", "11", "--waiting", "3", "--rounds", "1"),
+    )
+}
 _EAGER = """
 window.IntersectionObserver = class {
   constructor(tell) { this.tell = tell; }
@@ -58,7 +66,7 @@ class Page:
     def __init__(self, driver: Any, board: Board, address: str) -> None:
         self._driver, self.board, self._address = driver, board, address
 
-    async def first_paint_ms(self, nodes: int, waiting: int = WAITING) -> float:
+    async def first_paint_ms(self, nodes: int, waiting: int) -> float:
         """From the start of the navigation until the nodes in view are painted."""
         self.board.post(cluster(nodes, waiting=waiting, changed=0))
         await asyncio.to_thread(self._driver.get, "about:blank")
@@ -66,7 +74,7 @@ class Page:
         await asyncio.to_thread(self._driver.get, self._address)
         return await self._painted(f"{nodes} team/pod-0-0-0") - began
 
-    async def updates_ms(self, nodes: int, rounds: int, waiting: int = WAITING) -> list[float]:
+    async def updates_ms(self, nodes: int, rounds: int, waiting: int) -> list[float]:
         """Each from a document in which one node has changed until that is painted."""
         taken = []
         for generation in range(1, rounds + 1):
@@ -99,11 +107,11 @@ async def page(script: str = "") -> AsyncIterator[Page]:
             yield Page(driver, board, address)
 
 
-async def measure(report: Report, rounds: int) -> None:
+async def measure(report: Report, nodes: int, waiting: int, rounds: int) -> None:
     async with page() as shown:
-        paints = [await shown.first_paint_ms(NODES) for _ in range(rounds)]
-        reloads = [await shown.first_paint_ms(NODES) for _ in range(CONTROLS)]
-        updates = await shown.updates_ms(NODES, rounds)
+        paints = [await shown.first_paint_ms(nodes, waiting) for _ in range(rounds)]
+        reloads = [await shown.first_paint_ms(nodes, waiting) for _ in range(CONTROLS)]
+        updates = await shown.updates_ms(nodes, rounds, waiting)
         await shown.first_paint_ms(FEW, waiting=0)
         few = await shown.updates_ms(FEW, rounds, waiting=0)
     report.add("first-paint", "ms", ours=statistics.median(paints))
@@ -112,19 +120,21 @@ async def measure(report: Report, rounds: int) -> None:
     report.control("update", "ms", ours=statistics.median(reloads))
     report.control("update-growth", "ms", native=statistics.median(few), ours=statistics.median(reloads))
     async with page(_EAGER) as eager:
-        paints = [await eager.first_paint_ms(MANY) for _ in range(CONTROLS)]
+        paints = [await eager.first_paint_ms(MANY * nodes, waiting) for _ in range(CONTROLS)]
     report.control("first-paint", "ms", ours=statistics.median(paints))
 
 
 def main() -> int:
     parser = argparse.ArgumentParser(prog="python -m bench.dashboard", description=__doc__)
+    add_parts(parser, PARTS)
+    parser.add_argument("--nodes", type=int, default=NODES, help=f"nodes of the cluster (default {NODES})")
+    parser.add_argument("--waiting", type=int, default=WAITING, help=f"pods that wait (default {WAITING})")
     parser.add_argument("--rounds", type=int, default=7, help="pages and updates of which the median counts")
     add_outputs(parser)
     options = parser.parse_args()
-    if lacking := missing_browser():
-        sys.exit(lacking)
+    chosen(parser, PARTS, options)
     report = Report("dashboard")
-    asyncio.run(measure(report, options.rounds))
+    asyncio.run(measure(report, options.nodes, options.waiting, options.rounds))
     return report.finish(options.json, html=options.html)
 
 

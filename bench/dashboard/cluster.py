@@ -13,7 +13,7 @@ from lamina.operations.dashboard.document import (
 GPUS, SHARES, WAITING, REASONS = 8, 2, 10_000, 5
 
 
-def cluster(nodes: int, generation: int = 0, *, changed: int, waiting: int = WAITING) -> ClusterDocument:
+def cluster(nodes: int, generation: int = 0, *, changed: int, waiting: int) -> ClusterDocument:
     """Pods of `changed` nodes, the first ones, have a name of this generation."""
     cards: dict[str, NodeCard] = {}
     pods: dict[str, PodCard] = {}

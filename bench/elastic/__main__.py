@@ -7,24 +7,36 @@ from pathlib import Path
 from bench.elastic.compute import measure_compute
 from bench.elastic.reclaiming import measure_reclaiming
 from bench.elastic.resizing import measure_resizing
-from bench.machine import build, machine
+from bench.machine import add_hurry, build, machine
 from bench.measures import Report, add_outputs
-from bench.program import end_with
+from bench.parts import COMPILER, Part
+from bench.program import add_parts, chosen, end_with
 
-PARTS = {"compute": measure_compute, "reclaiming": measure_reclaiming, "resizing": measure_resizing}
+_MEASURE = {"compute": measure_compute, "reclaiming": measure_reclaiming, "resizing": measure_resizing}
+_QUICK = ("--hurry", "100")
+PARTS = {
+    "compute": Part(
+        about="floors and caps of GPU time next to borrowers, and how fast lent time comes back",
+        needs=(COMPILER,),
+        smallest=_QUICK,
+    ),
+    "reclaiming": Part(about="how long 10 GiB of lent memory take to come back", needs=(COMPILER,), smallest=_QUICK),
+    "resizing": Part(about="what a resize costs a container that works", needs=(COMPILER,), smallest=_QUICK),
+}
 
 
 def main() -> int:
     """Runs all parts, or those that are named."""
     parser = argparse.ArgumentParser(prog="python -m bench.elastic", description=__doc__)
-    parser.add_argument("--part", action="append", choices=PARTS, help="only this part; may be repeated")
+    add_parts(parser, PARTS)
     add_outputs(parser)
+    add_hurry(parser)
     options = parser.parse_args()
-    report = Report("elastic")
-    with tempfile.TemporaryDirectory(prefix="lamina-bench-") as name, machine() as bench:
+    wanted, report = chosen(parser, PARTS, options), Report("elastic")
+    with tempfile.TemporaryDirectory(prefix="lamina-bench-") as name, machine(hurry=options.hurry) as bench:
         program = build(Path(name), "load")
-        for part in options.part or PARTS:
-            PARTS[part](report, bench, program)
+        for part in wanted:
+            _MEASURE[part](report, bench, program)
     return report.finish(options.json, html=options.html)
 
 

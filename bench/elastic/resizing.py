@@ -63,9 +63,9 @@ def _work(bench: Bench, program: Path, every_s: float | None) -> float:
     """The percent of the GPU's time that a container gets, which is resized so often."""
     with started(bench, program, (Load(cores=0, how="async"),)) as groups, _resized(bench, every_s):
         groups[0][0].say("go")
-        time.sleep(1)
+        bench.sleep(1)
         before = given(bench, groups)
-        time.sleep(SECONDS)
+        bench.sleep(SECONDS)
         after = given(bench, groups)
     return 100 * (after[1][0] - before[1][0]) / (after[0] - before[0])
 
@@ -95,6 +95,6 @@ def _work_with_restarts(bench: Bench, program: Path) -> float:
     for _ in range(SECONDS):
         with started(bench, program, (Load(cores=0, how="async"),)) as groups:
             groups[0][0].say("go")
-            time.sleep(0.2)
+            bench.sleep(0.2)
             worked += given(bench, groups)[1][0]
     return 100 * worked / (time.monotonic_ns() - begun)

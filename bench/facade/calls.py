@@ -1,6 +1,6 @@
 """Cost of single calls in nanoseconds of the calling thread's CPU time."""
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 
@@ -14,6 +14,11 @@ CHEAP = ("memory-info", "nvml-memory", "proc-address", "current", "attribute", "
 KINDS = ("plain", "small", "async", "pool", "physical")
 
 
+def up_to(most: int | None, counts: Sequence[int]) -> list[int]:
+    """Those of the counts that are not larger."""
+    return [count for count in counts if most is None or count <= most]
+
+
 def ask(
     group: list[Worker], call: str, *, live: int = 0, threads: int = 1, span: float = SPAN
 ) -> list[tuple[int, int]]:
@@ -25,9 +30,9 @@ def ask(
     return [(int(operations), int(cpu_ns)) for operations, cpu_ns in answers]
 
 
-def cost(group: list[Worker], call: str, *, live: int = 0, threads: int = 1) -> float:
+def cost(group: list[Worker], call: str, *, live: int = 0, threads: int = 1, span: float = SPAN) -> float:
     """CPU ns of one call while all of the group call at once."""
-    answers = ask(group, call, live=live, threads=threads)
+    answers = ask(group, call, live=live, threads=threads, span=span)
     return sum(cpu_ns for _, cpu_ns in answers) / sum(operations for operations, _ in answers)
 
 
@@ -42,32 +47,33 @@ def sides(
 
 
 def compare(
-    groups: dict[str, list[Worker]], rounds: int, call: str, *, live: int = 0, threads: int = 1
+    groups: dict[str, list[Worker]], rounds: int, call: str, *, span: float, live: int = 0, threads: int = 1
 ) -> dict[str, float]:
     """Medians of native and ours."""
 
     def one(group: list[Worker]) -> float:
-        return cost(group, call, live=live, threads=threads)
+        return cost(group, call, live=live, threads=threads, span=span)
 
     for group in groups.values():  # makes what is held meanwhile, and fills caches
         one(group)
     return alternate(rounds, {side: lambda group=group: one(group) for side, group in groups.items()})
 
 
-def measure(report: Report, program: Path, bench: Bench, rounds: int) -> None:
+def measure(report: Report, program: Path, bench: Bench, rounds: int, most: int | None) -> None:
     """All single calls."""
+    span = SPAN / bench.hurry
     with sides(program, bench) as groups:
-        report.add("launch", "ns", **compare(groups, rounds, "launch"))
+        report.add("launch", "ns", **compare(groups, rounds, "launch", span=span))
         for call in CHEAP:
-            report.add(call, "ns", **compare(groups, rounds, call))
+            report.add(call, "ns", **compare(groups, rounds, call, span=span))
         for kind in KINDS:
-            for live in LIVE:
-                report.add(f"{kind}-{live}-live", "ns", **compare(groups, rounds, kind, live=live))
+            for live in up_to(most, LIVE):
+                report.add(f"{kind}-{live}-live", "ns", **compare(groups, rounds, kind, span=span, live=live))
         # The pools keep unused memory until the program waits for the GPU: each query must ask about it.
-        report.add("memory-info-after-pools", "ns", **compare(groups, rounds, "memory-info"))
+        report.add("memory-info-after-pools", "ns", **compare(groups, rounds, "memory-info", span=span))
     limit = {"cores": 50, "policy": ComputePolicy.CAP}  # empty kernels do not use it up, so no launch may wait
     with sides(program, bench, **limit) as groups:
-        report.add("launch-limited", "ns", **compare(groups, rounds, "launch"))
-        report.add("launch-limited-4-threads", "ns", **compare(groups, rounds, "launch", threads=4))
+        report.add("launch-limited", "ns", **compare(groups, rounds, "launch", span=span))
+        report.add("launch-limited-4-threads", "ns", **compare(groups, rounds, "launch", span=span, threads=4))
     with sides(program, bench, 4, **limit) as groups:
-        report.add("launch-limited-4-processes", "ns", **compare(groups, rounds, "launch"))
+        report.add("launch-limited-4-processes", "ns", **compare(groups, rounds, "launch", span=span))

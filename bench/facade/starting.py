@@ -9,15 +9,18 @@ import time
 from collections.abc import Sequence
 from pathlib import Path
 
+from bench.facade.calls import up_to
 from bench.machine import CONTEXT_MIB, Bench, machine, soon, workers
 from bench.measures import Report, alternate
 
 CONTEXT_US = 100_000
+MOST_ROUNDS = 7
+"""Of many at once."""
 AT_ONCE = (1, 4, 16, 64)
 FIRST_AT_ONCE = (16, 64)
 
 
-def measure(report: Report, start: Path, bench: Bench, rounds: int) -> None:
+def measure(report: Report, start: Path, bench: Bench, rounds: int, most: int | None) -> None:
     """One process, then many at once."""
     sides = {"native": bench.native(), "ours": bench.ours()}
 
@@ -28,10 +31,10 @@ def measure(report: Report, start: Path, bench: Bench, rounds: int) -> None:
     report.add("spawn-to-exit", "us", **both(_spawn_us, [str(start), "init"]))
     report.add("bin-true", "us", **both(_spawn_us, ["/bin/true"]))
     with machine(context_us=CONTEXT_US) as slow:
-        for count in AT_ONCE:
-            _at_once(report, start, slow, count, 7)
-        for count in FIRST_AT_ONCE:
-            _at_once(report, start, slow, count, 7, first=True)
+        for count in up_to(most, AT_ONCE):
+            _at_once(report, start, slow, count, min(rounds, MOST_ROUNDS))
+        for count in up_to(most, FIRST_AT_ONCE):
+            _at_once(report, start, slow, count, min(rounds, MOST_ROUNDS), first=True)
 
 
 def _init_us(env: dict[str, str], start: Path) -> float:

@@ -7,7 +7,8 @@ on the machine does not count.
 import os
 from pathlib import Path
 
-from bench.facade.calls import ask, compare
+from bench.facade.calls import SPAN as COMPARED_SPAN
+from bench.facade.calls import ask, compare, up_to
 from bench.machine import KERNELS, Bench, workers
 from bench.measures import Report, alternate
 
@@ -17,21 +18,21 @@ SPAN = 0.2
 CORES = os.cpu_count() or 1
 
 
-def measure(report: Report, calls: Path, start: Path, bench: Bench, rounds: int) -> None:
+def measure(report: Report, calls: Path, start: Path, bench: Bench, rounds: int, most: int | None) -> None:
     """All processes active, then one active among others that only exist."""
-    for count in AT_ONCE:
+    for count in up_to(most, AT_ONCE):
         held = bench.ours()
         with workers(count, [calls, KERNELS], bench.native()) as plain, workers(count, [calls, KERNELS], held) as ours:
             groups = {"native": plain, "ours": ours}
 
             def pairs(side: str, groups=groups) -> float:
-                answers = ask(groups[side], "plain", span=SPAN)
+                answers = ask(groups[side], "plain", span=SPAN / bench.hurry)
                 cpu_s = sum(cpu_ns for _, cpu_ns in answers) / 1e9
                 return sum(operations for operations, _ in answers) / cpu_s * min(len(answers), CORES)
 
             rates = alternate(rounds, {side: lambda side=side: pairs(side) for side in groups})
             report.add(f"pairs-per-second-{count}-processes", "1/s", **rates)
-    for count in IDLE:
+    for count in up_to(most, IDLE):
         held = bench.ours()
         with (
             workers(1, [calls, KERNELS], bench.native()) as plain,
@@ -39,4 +40,6 @@ def measure(report: Report, calls: Path, start: Path, bench: Bench, rounds: int)
             workers(count, [start, "idle"], held),
         ):
             sides = {"native": plain, "ours": ours}
-            report.add(f"plain-{count}-idle-members", "ns", **compare(sides, rounds, "plain"))
+            report.add(
+                f"plain-{count}-idle-members", "ns", **compare(sides, rounds, "plain", span=COMPARED_SPAN / bench.hurry)
+            )

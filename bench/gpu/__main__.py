@@ -19,29 +19,55 @@ from bench.gpu.client_rows import CLIENT_ROWS
 from bench.gpu.comparison import Result, results, without_computed, without_starved
 from bench.gpu.mps_rows import MPS_ROWS
 from bench.gpu.page import page, summary, text
-from bench.gpu.rows import PARTS, Row, Value
 from bench.gpu.rows import ROWS as DRIVER_ROWS
+from bench.gpu.rows import Row, Value
 from bench.gpu.sides import Deadline, Facts, Side, side
-from bench.program import end_with
+from bench.parts import Need, Part
+from bench.program import add_parts, end_with, named
+from lamina.enforcement.driver import find_driver
 from lamina.errors import BadInput, LaminaError, Outside
 from lamina.model.cards import card
 from lamina_lab.simgpu.drivers import FIRST_DRIVERS
 
 MINUTES = 7.5
+
+
+def no_driver() -> str:
+    """Why this machine has no GPU; empty where it has a driver."""
+    try:
+        find_driver()
+    except LaminaError as error:
+        return str(error)
+    return ""
+
+
+_GPU = Need("an NVIDIA GPU", no_driver, unless="simulate")
+_QUICK = ("--simulate", "T4", "--first", "1")
+PARTS = {
+    "answers": Part(about="what the driver says and how it counts memory", needs=(_GPU,), smallest=_QUICK),
+    "verify": Part(about="`lamina verify`", needs=(_GPU,), smallest=_QUICK),
+    "clients": Part(
+        about="packages of others under limits, each where it is installed", needs=(_GPU,), smallest=_QUICK
+    ),
+    "compute": Part(about="shares of the GPU's time", needs=(_GPU,), smallest=_QUICK),
+    "cost": Part(about="what a call costs more with the facade", needs=(_GPU,), smallest=_QUICK),
+    "mps": Part(about="clients of MPS", needs=(_GPU,), smallest=_QUICK),
+}
+"""In the order in which they run: if time is short, the last ones are left out."""
 ROWS = (*DRIVER_ROWS, *CLIENT_ROWS, *MPS_ROWS)
 
 
 def arguments(words: Sequence[str]) -> argparse.Namespace:
     """The options. Ends the program with 2 where one is wrong."""
     parser = argparse.ArgumentParser(prog="python -m bench.gpu", description=__doc__)
-    parser.add_argument("parts", nargs="*", metavar="PART", help=f"what to try: {', '.join(PARTS)} (default all)")
+    add_parts(parser, PARTS)
     parser.add_argument("--gpu", default="0", help="the GPU, by index or UUID (default 0)")
     parser.add_argument("--simulate", metavar="MODEL", help="use a simulated GPU in place of the card")
     parser.add_argument("--minutes", type=float, default=MINUTES, help=f"when to stop (default {MINUTES})")
+    parser.add_argument("--first", type=int, help="only so many rows of each part")
     parser.add_argument("--out", type=Path, default=Path("gpu-test"), help="prefix of the files (default gpu-test)")
     options = parser.parse_args(words)
-    if unknown := set(options.parts) - set(PARTS):
-        parser.error(f"there is no part {unknown.pop()!r}; there are {', '.join(PARTS)}")
+    options.parts = named(parser, PARTS, options)
     if not 0 < options.minutes <= 60:
         parser.error(f"--minutes must be over 0 and at most 60, got {options.minutes:g}")
     return options
@@ -79,12 +105,12 @@ def tried(
 ) -> Iterator[Result]:
     """Results as they become known."""
     known: list[Result] = []
-    for part in options.parts or PARTS:
+    for part in options.parts:
         if part == verified.PART:
             on_card = attempt_verify(options.gpu, options.simulate, deadline)
             yield from verified.verify_results(on_card, attempt_verify("0", model, deadline) if model else None)
             continue
-        for row in (row for row in ROWS if row.part == part):
+        for row in [row for row in ROWS if row.part == part][: options.first]:
             compared = any(row.fact(fact.name).within is not None for fact in row.facts) or not row.facts
             found = results(row, attempt(real, row), attempt(other, row) if compared else None)
             if options.simulate is not None:

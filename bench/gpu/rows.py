@@ -154,5 +154,3 @@ def _costs() -> tuple[Row, ...]:
 
 
 ROWS = (*_answers(), *_shares(), *_costs())
-PARTS = ("answers", "verify", "clients", "compute", "cost", "mps")
-"""In the order in which they run: if time is short, the last ones are left out."""

@@ -14,20 +14,42 @@ from rich.console import Console
 from rich.progress import Progress
 from rich.table import Table
 
-from bench.control_plane import NoPrograms
+from bench.control_plane import KUBERNETES
 from bench.measures import Report, add_outputs
 from bench.packing.live import live_run
 from bench.packing.policies import POLICIES
 from bench.packing.published import FGD, published
 from bench.packing.replay import replay
 from bench.packing.studies import STUDIES
-from bench.packing.traces import Nodes, NoTrace, names, read_nodes, read_pods
-from bench.program import end_with
+from bench.packing.traces import TINY, TRACES, Nodes, NoTrace, missing, names, read_nodes, read_pods
+from bench.parts import Need, Part, package
+from bench.program import add_parts, chosen, end_with
 
-TRACES = Path(__file__).resolve().parents[3] / "shared" / "traces"
 FIRST_SEED = 42
 POINTS = (100, 130)
-LIVE_SEEDS = 3
+SEEDS, LIVE_SEEDS = 10, 3
+_LISTS = Need("pod lists of the openb trace", missing, unless="traces")
+_QUICK = ("--traces", str(TINY), "--seeds", "1")
+_HIGHSPY = package("highspy", "bench", only_some=True)
+PARTS = {
+    "lists": Part(
+        about="what each policy allocates of each list, next to what was published", needs=(_LISTS,), smallest=_QUICK
+    ),
+    "scheduler": Part(
+        about="the default list through a real kube-scheduler", needs=(_LISTS, KUBERNETES), smallest=_QUICK, usual=False
+    ),
+    **{
+        name: Part(about=f"a study: {about}", needs=(_LISTS, *needs), smallest=_QUICK, usual=False)
+        for name, about, *needs in (
+            ("departures", "pods that come and go"),
+            ("dimensions", "memory and compute as two dimensions"),
+            ("counts", "shares of several GPUs"),
+            ("cards", "unlike cards"),
+            ("mig", "MIG instances", _HIGHSPY),
+            ("defragmentation", "GPUs that become idle by moving pods"),
+        )
+    },
+}
 _FORGETFUL_NODES = 150
 """Enough for binds to be refused."""
 
@@ -95,7 +117,7 @@ def compare(report: Report, console: Console, nodes: Nodes, options: argparse.Na
         for trace in traces:
             for policy in options.policy:
                 progress.update(task, description=f"{trace}, {policy}")
-                results[trace, policy] = measure(nodes, options.traces, trace, policy, options.seeds)
+                results[trace, policy] = measure(nodes, options.traces, trace, policy, options.seeds or SEEDS)
                 progress.advance(task)
     for point in POINTS:
         console.print(table(results, point))
@@ -103,16 +125,12 @@ def compare(report: Report, console: Console, nodes: Nodes, options: argparse.Na
 
 
 def schedule(report: Report, console: Console, nodes: Nodes, options: argparse.Namespace) -> None:
-    """The default list through a real kube-scheduler, next to the replay. Says why where there is none."""
+    """The default list through a real kube-scheduler, next to the replay."""
     pods = read_pods(options.traces, "default", nodes.models)
     seeds = [FIRST_SEED + i for i in range(options.seeds or LIVE_SEEDS)]
-    try:
-        runs = [asyncio.run(live_run(nodes, pods, seed)) for seed in seeds]
-        few = nodes.first(_FORGETFUL_NODES)
-        forgetful = asyncio.run(live_run(few, pods, FIRST_SEED, program="forgetful"))
-    except NoPrograms as reason:
-        console.print(f"skipped: {reason}")
-        return
+    runs = [asyncio.run(live_run(nodes, pods, seed)) for seed in seeds]
+    few = nodes.first(_FORGETFUL_NODES)
+    forgetful = asyncio.run(live_run(few, pods, FIRST_SEED, program="forgetful"))
     made = Table(title="percent of GPUs allocated at 100 % requested", box=None, pad_edge=False)
     for heading in ("seed", "kube-scheduler", "replay", "binds refused", "pods/s"):
         made.add_column(heading, justify="right")
@@ -131,29 +149,25 @@ def schedule(report: Report, console: Console, nodes: Nodes, options: argparse.N
 def main() -> int:
     """Replays what was asked for."""
     parser = argparse.ArgumentParser(prog="python -m bench.packing", description=__doc__)
+    add_parts(parser, PARTS)
     parser.add_argument("--traces", type=Path, default=TRACES, help="folder of the openb lists")
     parser.add_argument("--trace", nargs="+", metavar="NAME", help="pod lists, such as default (default: all)")
     parser.add_argument("--policy", nargs="+", choices=list(POLICIES), default=list(POLICIES), metavar="P")
-    parser.add_argument("--seeds", type=int, help="runs of each (default 10, or 3 with --scheduler)")
-    parser.add_argument(
-        "--scheduler", action="store_true", help="the default list through the kube-scheduler in KUBE_BIN_DIR"
-    )
-    parser.add_argument("--study", nargs="*", choices=list(STUDIES), metavar="NAME", help="beyond the lists")
+    parser.add_argument("--seeds", type=int, help=f"runs of each (default {SEEDS}, of scheduler {LIVE_SEEDS})")
     add_outputs(parser)
     options = parser.parse_args()
+    wanted = chosen(parser, PARTS, options)
     report, console = Report("packing"), Console(width=None if sys.stdout.isatty() else 140)
     try:
         nodes = read_nodes(options.traces)
-        if options.scheduler:
-            schedule(report, console, nodes, options)
-            return report.finish(options.json, console, options.html)
-        options.seeds = options.seeds or 10
-        if options.study is None:
-            compare(report, console, nodes, options)
-        else:
-            pods = read_pods(options.traces, "default", nodes.models)
-            for name in options.study or list(STUDIES):
-                console.print(STUDIES[name](report, nodes, pods, options.seeds))
+        for part in wanted:
+            if part == "lists":
+                compare(report, console, nodes, options)
+            elif part == "scheduler":
+                schedule(report, console, nodes, options)
+            else:
+                pods = read_pods(options.traces, "default", nodes.models)
+                console.print(STUDIES[part](report, nodes, pods, options.seeds or SEEDS))
     except NoTrace as error:
         sys.exit(str(error))
     return report.finish(options.json, console, options.html)

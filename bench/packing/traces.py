@@ -9,6 +9,9 @@ import numpy as np
 from lamina.operations.simulate.trace_rows import PodRow, node_rows, pod_rows
 from lamina.placement.packing.cluster import REFUSED, Ask, Cluster
 
+TRACES = Path(__file__).resolve().parents[3] / "shared" / "traces"
+TINY = Path(__file__).with_name("tiny")
+"""Lists of a few nodes and pods, to try a benchmark out."""
 NODES = "openb_node_list_gpu_node.csv"
 PODS = "openb_pod_list_{}.csv"
 GPU = 1000
@@ -20,6 +23,12 @@ MANY_SLOTS = 1000
 
 class NoTrace(Exception):
     """A list is not where it was looked for; the message is for people."""
+
+
+def missing() -> str:
+    """Why there are no lists in TRACES; empty where there are."""
+    there = (TRACES / NODES).exists()
+    return "" if there else f"there is no {NODES} in {TRACES}: --traces names the folder of the openb lists"
 
 
 @dataclass(frozen=True)

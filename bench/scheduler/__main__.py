@@ -5,21 +5,32 @@ import asyncio
 import statistics
 from collections.abc import Mapping
 
-from bench.control_plane import NoPrograms
+from bench.control_plane import KUBERNETES
 from bench.machine import cpu_s
 from bench.measures import Report, add_outputs
-from bench.program import end_with
+from bench.parts import Part
+from bench.program import add_parts, chosen, end_with
 from bench.scheduler import cluster, load
 from bench.scheduler.core import Core, hopeless, known, p99, unknown
-from bench.scheduler.gangs import Gangs
+from bench.scheduler.gangs import MEMBERS, Gangs
 from bench.scheduler.side_by_side import side_by_side
 from lamina.controller.extender.verb_names import FILTER_TO_BEST
 from lamina.ports.kube import Object
 
 CURVE = (100, 1_000, 5_000, 10_000, 20_000)
+_QUICK = ("--nodes", "25", "--pods", "20", "--rounds", "1", "--members", "10", "--new-pods", "5")
+PARTS = {
+    "decisions": Part(about="what a decision costs, without HTTP", smallest=_QUICK),
+    "curve": Part(about="a filter's median against the number of nodes", smallest=_QUICK),
+    "gangs": Part(about="places for a pod group of a thousand members", smallest=_QUICK),
+    "http": Part(about="the controller as a process, called as kube-scheduler calls it", smallest=_QUICK),
+    "side-by-side": Part(
+        about="kube-scheduler itself, with Lamina and without", needs=(KUBERNETES,), smallest=_QUICK, usual=False
+    ),
+}
 
 
-def core(report: Report, nodes: int, rounds: int) -> None:
+def decisions(report: Report, nodes: int, rounds: int) -> None:
     """What a decision costs, without HTTP."""
     made = Core(nodes)
     made.filters(100, known)
@@ -32,17 +43,17 @@ def core(report: Report, nodes: int, rounds: int) -> None:
     report.add("decisions", "1/s", ours=made.decisions_per_s(100 * rounds))
 
 
-def curve(report: Report, rounds: int) -> None:
-    """A filter's median against the number of nodes."""
-    for nodes in CURVE:
+def curve(report: Report, most: int, rounds: int) -> None:
+    """A filter's median against the number of nodes, at most this one."""
+    for nodes in (each for each in CURVE if each <= most):
         made = Core(nodes)
         made.filters(100, known)
         report.add(f"filter-{nodes}-nodes", "ms", ours=statistics.median(made.filters(2 * rounds, known)) * 1e3)
 
 
-def gangs(report: Report, nodes: int) -> None:
-    """Places for a pod group of a thousand members."""
-    made = Gangs(nodes)
+def gangs(report: Report, nodes: int, members: int) -> None:
+    """Places for a large pod group."""
+    made = Gangs(nodes, members)
     report.add("gang-1000", "ms", ours=made.plan_ms())
     report.control("gang-1000", "ms", ours=made.searched_anew_ms())
 
@@ -84,19 +95,15 @@ def add_whole(report: Report, nodes: int, pods: int, rounds: int) -> None:
     """The controller, and a wasteful one that must break each floor."""
     for (name, unit), value in asyncio.run(whole(nodes, pods, rounds)).items():
         report.add(name, unit, ours=value)
-    wasteful = asyncio.run(whole(nodes, pods, max(rounds // 5, 4), "wasteful"))
+    wasteful = asyncio.run(whole(nodes, pods, max(rounds // 5, 1), "wasteful"))
     for (name, unit), value in wasteful.items():
         if report.measures[name].floor is not None:
             report.control(name, unit, ours=value)
 
 
 def with_and_without(report: Report, nodes: int, pods: int) -> None:
-    """kube-scheduler itself, with Lamina and without an extender. Says why where there is none."""
-    try:
-        runs = asyncio.run(side_by_side(nodes, pods))
-    except NoPrograms as reason:
-        print(f"skipped: {reason}")
-        return
+    """kube-scheduler itself, with Lamina and without an extender."""
+    runs = asyncio.run(side_by_side(nodes, pods))
     plain, ours = runs["plain"], runs["server"]
     report.add("kube-pods", "pods/s", native=plain.pods_per_s, ours=ours.pods_per_s)
     report.add("kube-cpu", "ms/pod", ours=ours.controller_ms)
@@ -116,25 +123,25 @@ def _new_pods(first: int, count: int) -> list[Object]:
 def main() -> int:
     """Runs all parts."""
     parser = argparse.ArgumentParser(prog="python -m bench.scheduler", description=__doc__)
+    add_parts(parser, PARTS)
     add_outputs(parser)
     parser.add_argument("--nodes", type=int, default=5000, help="nodes of 8 GPUs (default 5000)")
     parser.add_argument("--pods", type=int, default=20_000, help="pods that run (default 20000)")
     parser.add_argument("--rounds", type=int, default=100, help="a hundredth of the longest series (default 100)")
-    parser.add_argument("--only-http", action="store_true", help="only the controller as a process")
-    parser.add_argument(
-        "--side-by-side", action="store_true", help="only the kube-scheduler in KUBE_BIN_DIR, with Lamina and without"
-    )
-    parser.add_argument("--new-pods", type=int, default=600, help="pods of --side-by-side (default 600)")
+    parser.add_argument("--members", type=int, default=MEMBERS, help=f"of the pod group (default {MEMBERS})")
+    parser.add_argument("--new-pods", type=int, default=600, help="pods of side-by-side (default 600)")
     options = parser.parse_args()
-    report = Report("scheduler")
-    if options.side_by_side:
+    wanted, report = chosen(parser, PARTS, options), Report("scheduler")
+    if "decisions" in wanted:
+        decisions(report, options.nodes, options.rounds)
+    if "curve" in wanted:
+        curve(report, 4 * options.nodes, options.rounds)
+    if "gangs" in wanted:
+        gangs(report, options.nodes, options.members)
+    if "http" in wanted:
+        add_whole(report, options.nodes, options.pods, options.rounds)
+    if "side-by-side" in wanted:
         with_and_without(report, options.nodes, options.new_pods)
-        return report.finish(options.json, html=options.html)
-    if not options.only_http:
-        core(report, options.nodes, options.rounds)
-        curve(report, options.rounds)
-        gangs(report, options.nodes)
-    add_whole(report, options.nodes, options.pods, options.rounds)
     return report.finish(options.json, html=options.html)
 
 

@@ -15,6 +15,7 @@ from lamina.controller.gangs.pod_groups import PodGroup
 from lamina.controller.gangs.search import PlanSearch
 from lamina.controller.pods import ParsedPod, parse_pod
 from lamina.controller.quotas.resource_quotas import ResourceQuotas
+from lamina.controller.scheduling.nominated_pods import NominatedPods
 from lamina.dialects.groups import SCHEDULER_PLUGINS, GroupName
 from lamina.ports.clock import SystemClock
 from lamina.ports.kube.fake import FakeKube
@@ -30,11 +31,11 @@ _CONTROL = 10
 class Gangs:
     """A planner over a cluster whose packing policy has been learned."""
 
-    def __init__(self, nodes: int) -> None:
-        self._core = Core(nodes)
+    def __init__(self, nodes: int, members: int) -> None:
+        self._core, self._count = Core(nodes), members
         configuration = LiveConfiguration(DEFAULT, "")
         self._context = Context(FakeKube(), SystemClock(), configuration, self._core.capacity, ResourceQuotas())
-        self._planner = GangPlanner(self._context, self._core.decisions)
+        self._planner = GangPlanner(self._context, self._core.decisions, NominatedPods(self._context, set()))
         for number in range(500):
             self._core.capacity.pod_mix.count(pod_kind(parse_pod(cluster.new_pod(f"new-{number}"), DEFAULT)))
         asyncio.run(self._core.decisions.packing.learn())
@@ -43,26 +44,26 @@ class Gangs:
         """The median time of a plan, in milliseconds of the core's own time."""
         taken = []
         for limits in _KINDS:
-            members = _members(limits)
-            group = PodGroup(MEMBERS, 60.0, frozenset(), {pod.uid: pod for pod in members})
+            members = _members(limits, self._count)
+            group = PodGroup(self._count, 60.0, frozenset(), {pod.uid: pod for pod in members})
             asyncio.run(self._planner.warm_up(group, members[0]))
             fitting = self._core.decisions.filter(members[0], self._core.names).fitting
             for _ in range(_ROUNDS):
                 began = time.thread_time()
                 plan = self._planner.plan(_NAME, group, members[0], fitting, {members[0].template: fitting})
                 taken.append(time.thread_time() - began)
-                assert len(plan) == MEMBERS, plan
+                assert len(plan) == self._count, plan
         return statistics.median(taken) * 1e3
 
     def searched_anew_ms(self) -> float:
         """The same where each member searches all nodes: the null control."""
         search = PlanSearch(self._core.capacity, self._core.decisions)
-        members = _members(_KINDS[0])[:_CONTROL]
+        members = _members(_KINDS[0], min(_CONTROL, self._count))
         began = time.thread_time()
         for member in members:
             search.place_on(member, self._core.names)
-        return (time.thread_time() - began) * MEMBERS / _CONTROL * 1e3
+        return (time.thread_time() - began) * self._count / len(members) * 1e3
 
 
-def _members(limits: dict[str, int]) -> list[ParsedPod]:
-    return [parse_pod(cluster.pod(f"member-{number:04d}", limits), DEFAULT) for number in range(MEMBERS)]
+def _members(limits: dict[str, int], count: int) -> list[ParsedPod]:
+    return [parse_pod(cluster.pod(f"member-{number:04d}", limits), DEFAULT) for number in range(count)]

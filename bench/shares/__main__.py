@@ -14,23 +14,25 @@ from rich.console import Console
 from rich.table import Table
 
 from bench.measures import Report, add_outputs
-from bench.program import end_with
+from bench.parts import Part
+from bench.program import add_parts, chosen, end_with
 from bench.shares.workload import MIXES, gpus, nodes, pods
 from lamina.operations.simulate.replay import replay
 
 POLICIES = ("binpack", "best-fit", "packing")
 SETTINGS = {"none leaves": (1.0, False), "churn": (1.0, True), "churn, memory x 1.5": (1.5, True)}
 PODS = 3000
+PARTS = {"waiting": Part(about="pods that wait on unlike cards, by policy", smallest=("--pods", "60", "--part", "16"))}
 FULL, BUSY = 1.15, 1.1
 """Parts of the GPUs: requested in sum where no pod leaves, and kept busy where pods leave."""
 
 
-def waiting(mix: str, setting: str, policy: str, seed: int) -> float:
+def waiting(mix: str, setting: str, policy: str, seed: int, *, count: int, part: int) -> float:
     """Pods that wait: at the end, or on average after the first third of a replay with departures."""
     scaling, departures = SETTINGS[setting]
-    cluster = nodes(scaling)
+    cluster = nodes(scaling)[::part]
     there = sum(len(node.gpus) for node in cluster)
-    coming = pods(seed, PODS, MIXES[mix], BUSY * there)
+    coming = pods(seed, count, MIXES[mix], BUSY * there)
     if not departures:
         asked = accumulate(gpus(pod.request) for pod in coming if pod.request is not None)
         coming = coming[: sum(1 for total in asked if total <= FULL * there) + 1]
@@ -42,15 +44,21 @@ def waiting(mix: str, setting: str, policy: str, seed: int) -> float:
 def main() -> int:
     """Replays all of them."""
     parser = argparse.ArgumentParser(prog="python -m bench.shares", description=__doc__)
+    add_parts(parser, PARTS)
+    parser.add_argument("--pods", type=int, default=PODS, help=f"pods of each replay (default {PODS})")
+    parser.add_argument("--part", type=int, default=1, help="one node in so many (default 1)")
     parser.add_argument("--seeds", type=int, default=1, help="runs of each (default 1)")
     add_outputs(parser)
     options = parser.parse_args()
+    chosen(parser, PARTS, options)
     report, console = Report("shares"), Console(width=None if sys.stdout.isatty() else 140)
     table = Table("mix", "setting", *POLICIES, title="pods that wait")
     sums = dict.fromkeys(POLICIES, 0.0)
     for mix in MIXES:
         for setting in SETTINGS:
-            means = {p: np.mean([waiting(mix, setting, p, s) for s in range(1, options.seeds + 1)]) for p in POLICIES}
+            seeds = range(1, options.seeds + 1)
+            size = {"count": options.pods, "part": options.part}
+            means = {p: np.mean([waiting(mix, setting, p, s, **size) for s in seeds]) for p in POLICIES}
             table.add_row(mix, setting, *(f"{mean:.1f}" for mean in means.values()))
             for policy, mean in means.items():
                 sums[policy] += float(mean)

@@ -11,12 +11,12 @@ import msgspec
 import pytest
 
 from bench.gpu import programs, turns
-from bench.gpu.__main__ import ROWS, attempt, counterpart, main
+from bench.gpu.__main__ import PARTS, ROWS, attempt, counterpart, main
 from bench.gpu.answers import facts
 from bench.gpu.comparison import Result, alike, results, unanswered, without_computed, without_starved
 from bench.gpu.mps_daemon import mps_daemon
 from bench.gpu.page import page, summary
-from bench.gpu.rows import PARTS, Fact, Row
+from bench.gpu.rows import Fact, Row
 from bench.gpu.sides import Deadline, Side, side
 from bench.gpu.turns import added, slowed
 from bench.gpu.verified import verify_results

@@ -1,6 +1,6 @@
 """Limits next to other containers, in virtual time: the shipped facade, driver and arbiter.
 
-`python -m bench.compute --part virtual` has all conditions.
+`python -m bench.compute virtual` has all conditions.
 """
 
 from collections.abc import Callable

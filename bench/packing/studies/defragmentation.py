@@ -26,6 +26,7 @@ from lamina.placement.eviction.defrag import Resident, advise
 
 BUSY = 0.85
 PODS = 1000
+"""At most; a shorter list has as many as it has."""
 PART = 4
 """One node of so many of `bench.shares`."""
 PAUSE = 0.25
@@ -130,10 +131,10 @@ def unmoved(churn: Churn, random: np.random.Generator) -> int:
     return 0
 
 
-def churned(round_of: Round, seed: int) -> Outcome:
+def churned(round_of: Round, seed: int, count: int) -> Outcome:
     """Pods come and go; after the first third, pods are moved."""
     churn, random = Churn(), np.random.default_rng(seed)
-    coming = pods(seed, PODS, MIXES["mixed"], BUSY * churn.gpus)
+    coming = pods(seed, count, MIXES["mixed"], BUSY * churn.gpus)
     begins, due = coming[len(coming) // 3].created, 0.0
     moved = freed = 0
     waiting: list[int] = []
@@ -159,7 +160,7 @@ def run(report: Report, cluster: Nodes, requested: Sequence[Pod], seeds: int) ->
     rates: dict[str, float] = {}
     waits: dict[str, float] = {}
     for name, round_of in {"as planned": planned, "by lot": by_lot, "not moved": unmoved}.items():
-        outcomes = [churned(round_of, FIRST_SEED + number) for number in range(seeds)]
+        outcomes = [churned(round_of, FIRST_SEED + number, min(PODS, len(requested))) for number in range(seeds)]
         moved, freed = sum(each.moved for each in outcomes), sum(each.freed for each in outcomes)
         rates[name], waits[name] = freed / max(1, moved), float(np.mean([each.waiting for each in outcomes]))
         table.add_row(name, str(moved), str(freed), f"{rates[name]:.2f}", f"{waits[name]:.1f}")

@@ -7,22 +7,31 @@ that the search passed through, and the protocol's seeds 42 to 51, on which alon
 
 import argparse
 import json
+import sys
 import time
 from dataclasses import fields
 from pathlib import Path
 
-import cma
 import numpy as np
 
-from bench.packing.__main__ import TRACES
 from bench.packing.policies import with_weights
-from bench.packing.train.workloads import Draw, Workloads
+from bench.packing.traces import TINY, TRACES, NoTrace, missing
+from bench.packing.train.workloads import LISTS, Draw, Workloads
+from bench.parts import Need, Part, package
+from bench.program import add_parts, chosen, end_with
 from lamina.placement.packing.trained import TRAINED
 from lamina.placement.packing.waste import Weights, vector
 
 FIRST_TRAINING, FIRST_VALIDATION = 1_000_000, 5_000_000
 TRAINING_PART, VALIDATION_PART = 3, 2
 DRAWS, POPULATION, SPREAD = 8, 15, 0.06
+PARTS = {
+    "weights": Part(
+        about="searches weights of the packing policy by CMA-ES",
+        needs=(package("cma", "bench"), Need("pod lists of the openb trace", missing, unless="traces")),
+        smallest=("--traces", str(TINY), "--list", "default", "--seconds", "0", "--validation", "1"),
+    )
+}
 EVERY = 5
 """Generations between means that are kept for validation."""
 
@@ -46,6 +55,8 @@ def coordinates(weights: Weights) -> np.ndarray:
 
 def search(workloads: Workloads, seconds: float, start: Weights) -> list[np.ndarray]:
     """The means of the search, every few generations."""
+    import cma  # of use here only
+
     options = {"popsize": POPULATION, "seed": 7, "verbose": -9}
     strategy = cma.CMAEvolutionStrategy(coordinates(start), SPREAD, options)
     means, seed, began = [coordinates(start)], FIRST_TRAINING, time.monotonic()
@@ -75,25 +86,32 @@ def choose(workloads: Workloads, means: list[np.ndarray], draws: int) -> Weights
     return weights_of(means[int(np.argmax(values))])
 
 
-def main() -> None:
+def main() -> int:
     """Searches, validates, prints."""
     parser = argparse.ArgumentParser(prog="python -m bench.packing.train", description=__doc__)
+    add_parts(parser, PARTS)
     parser.add_argument("--traces", type=Path, default=TRACES, help="folder of the openb lists")
+    parser.add_argument("--list", nargs="+", default=LISTS, metavar="NAME", help="lists to train on (default: eight)")
     parser.add_argument("--seconds", type=float, default=3600, help="how long to search (default 3600)")
     parser.add_argument("--validation", type=int, default=24, help="draws that choose (default 24)")
     parser.add_argument("--means", type=Path, help="keep the search's means in this file, or only validate those in it")
     options = parser.parse_args()
-    workloads = Workloads(options.traces)
+    chosen(parser, PARTS, options)
+    try:
+        workloads = Workloads(options.traces, options.list)
+    except NoTrace as error:
+        sys.exit(str(error))
     if options.means and options.means.exists():
         means = [np.array(mean) for mean in json.loads(options.means.read_text())]
     else:
         means = search(workloads, options.seconds, TRAINED)
         if options.means:
             options.means.write_text(json.dumps([mean.tolist() for mean in means]))
-    chosen = choose(workloads, means, options.validation)
-    for field in fields(chosen):
-        print(f"    {field.name}={getattr(chosen, field.name):.4g},")
+    best = choose(workloads, means, options.validation)
+    for field in fields(best):
+        print(f"    {field.name}={getattr(best, field.name):.4g},")
+    return 0
 
 
 if __name__ == "__main__":
-    main()
+    end_with(main)

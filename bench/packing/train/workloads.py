@@ -47,16 +47,17 @@ class Draw:
 
 
 class Workloads:
-    """Draws by seed, from the lists in a folder."""
+    """Draws by seed, from the lists of these names in a folder."""
 
-    def __init__(self, folder: Path) -> None:
+    def __init__(self, folder: Path, names: Sequence[str]) -> None:
         self.nodes = read_nodes(folder)
-        self.lists = {name: read_pods(folder, name, self.nodes.models) for name in LISTS}
+        self._names = names
+        self.lists = {name: read_pods(folder, name, self.nodes.models) for name in {"default", *names}}
 
     def draw(self, seed: int, part: int) -> Draw:
         """A cluster of one node in `part` and pods for it."""
         random = np.random.default_rng(seed)
-        base = "default" if random.random() < DEFAULT_SHARE else LISTS[seed % len(LISTS)]
+        base = "default" if random.random() < DEFAULT_SHARE else self._names[seed % len(self._names)]
         nodes = self.nodes.part(part, random)
         pods = reweighted(self.lists[base], random)
         reached = _reached(replay(nodes, pods, published_fgd, seed, resampled=True))
