@@ -135,12 +135,36 @@ def test_a_context_counts_as_what_the_driver_says(setting: Setting) -> None:
         assert usage_head(box).devices[0].context_bytes == CONTEXT
 
 
-def test_without_an_agent_there_is_but_a_guess(setting: Setting) -> None:
-    """The control of the test above."""
+def test_without_an_agent_the_only_newcomer_to_the_drivers_list_has_the_figure(setting: Setting) -> None:
+    """Memory that others take meanwhile is not this context's, and none of it is charged to later ones."""
     box = setting.container(2000, context_us=400_000)
     with box.waiting(OTHER, outside=True) as other, running(box, REPORT, *NESTED) as inner:
         disturb(box, other)
-        assert line(inner) == "(0, 0, 0) (0, 1497)"
+        assert line(inner) == "(0, 0, 0) (0, 1697)"
+        assert usage_head(box).devices[0].context_bytes == CONTEXT
+
+
+CROWD = """
+import time
+parent = os.getpid()
+if os.fork() == 0:
+    while os.getppid() == parent:
+        if os.fork() == 0:
+            begin()
+            time.sleep(2)
+            os._exit(0)
+        time.sleep(0.1)
+    os._exit(0)
+"""
+"""Programs of another container, of which one makes a context at any time."""
+
+
+def test_contexts_that_come_at_once_without_an_agent_are_charged_to_no_later_one(setting: Setting) -> None:
+    """None of two newcomers is known to be this one, so neither their sum nor one of both counts as a context."""
+    box = setting.container(2000, context_us=400_000)
+    with box.waiting(CROWD, outside=True), running(box, REPORT, *NESTED) as inner:
+        assert line(inner) == "(0, 0, 0) (0, 1488)"
+        assert usage_head(box).devices[0].context_bytes == 0
 
 
 SIXTEEN = """
@@ -208,11 +232,9 @@ def test_what_other_programs_cost_refuses_none_that_fits(known: int, setting: Se
 
 
 def test_a_guess_is_corrected_once_the_agent_answers(setting: Setting) -> None:
-    """The GPU's growth is no context's, so all of a small limit is taken, and the program starts."""
+    """Two contexts came at once, so all of a small limit is taken, and the program starts."""
     box = setting.container(400, context_us=400_000)
-    large = OTHER.replace("200", "2000")
-    with box.waiting(large, outside=True) as other, running(box, REPORT, *NESTED) as inner:
-        disturb(box, other)
+    with box.waiting(CROWD, outside=True), running(box, REPORT, *NESTED) as inner:
         assert line(inner) == "(0, 0, 0) (0, 0)"
         with setting.agent(box):
             assert line(inner, "take(90)") == "0"

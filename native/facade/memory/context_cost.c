@@ -151,6 +151,7 @@ CUresult context_cost_reserve(struct context_cost *cost, int device)
     cost->reported = agent_figures_are_available() &&
                      (cost->own_before == 0 || agent_figure(device, &cost->reported_before, &cost->reported_held));
     cost->device_known = driver_usage_of_device(device, &cost->device_before);
+    cost->listed = cost->own_before == 0 && driver_list_read(device, &cost->list_before);
     return reserve_known_or_measure(cost);
 }
 
@@ -178,13 +179,19 @@ static bool measure(const struct context_cost *cost, uint64_t *bytes)
     return *bytes >= LEAST;
 }
 
-/* A first guess where there is no figure. The growth of the whole device is one, although other processes distort it.
+/* A guess where there is no figure. The first context of a process makes it a newcomer to the driver's list; where it
+ * is the only one, it has the figure. Without a list, the growth of the whole device is a guess that others distort.
  * Returns whether other contexts may be charged the same. */
 static bool guess(const struct context_cost *cost, uint64_t *bytes)
 {
     uint64_t used, known = cost->parallel ? LIKELY : known_cost(cost->device);
+    unsigned newcomers = cost->listed ? driver_list_newcomers(cost->device, &cost->list_before, &used) : 0;
+    if (newcomers == 1 && used >= LEAST) {
+        *bytes = used;
+        return true;
+    }
     *bytes = known != 0 ? known : cost->reserved < LIKELY ? cost->reserved : LIKELY;
-    if (known != 0 && known <= cost->reserved)
+    if (newcomers > 1 || (known != 0 && known <= cost->reserved))
         return false;
     if (!cost->device_known || !driver_usage_of_device(cost->device, &used))
         return known == 0 && *bytes == LIKELY; /* no later context will find out more */

@@ -11,6 +11,7 @@
 #define LAMINA_CONTEXT_COST_H
 
 #include "cuda_min.h"
+#include "memory/driver_usage.h"
 
 #include <stdbool.h>
 #include <stdint.h>
@@ -27,6 +28,8 @@ struct context_cost {
     bool reported; /* the agent tells the driver's figure */
     bool guessed;  /* the driver's figure was not known afterwards */
     uint64_t reported_before, reported_held;
+    bool listed; /* the driver lists processes, and this one was not among them */
+    struct driver_list list_before;
 };
 
 /* Reserves what a context will cost on the device. CUDA_ERROR_OUT_OF_MEMORY when it does not fit. */

@@ -51,26 +51,70 @@ static nvmlDevice_t handle_of(int device)
     return handles[device];
 }
 
-bool driver_usage_of_process(int device, uint64_t *bytes)
+/* The processes on a device, to be freed; NULL when the driver does not say. */
+static nvmlProcessInfo_t *listed(int device, unsigned *count)
 {
     nvmlDevice_t handle = handle_of(device);
     if (handle == NULL || list_processes == NULL)
-        return false;
-    const unsigned self = (unsigned)getpid();
-    bool found = false;
+        return NULL;
     nvmlReturn_t result = NVML_ERROR_INSUFFICIENT_SIZE;
     for (unsigned room = 64; result == NVML_ERROR_INSUFFICIENT_SIZE && room <= MAX_PROCESSES; room *= 4) {
-        unsigned count = room;
         nvmlProcessInfo_t *infos = calloc(room, sizeof *infos);
-        result = infos == NULL ? NVML_ERROR_MEMORY : list_processes(handle, &count, infos);
-        for (unsigned i = 0; result == NVML_SUCCESS && i < count; i++)
-            if (infos[i].pid == self && infos[i].usedGpuMemory != NVML_VALUE_NOT_AVAILABLE) {
-                *bytes = infos[i].usedGpuMemory;
-                found = true;
-            }
+        *count = room;
+        result = infos == NULL ? NVML_ERROR_MEMORY : list_processes(handle, count, infos);
+        if (result == NVML_SUCCESS)
+            return infos;
         free(infos);
     }
+    return NULL;
+}
+
+bool driver_usage_of_process(int device, uint64_t *bytes)
+{
+    const unsigned self = (unsigned)getpid();
+    unsigned count = 0;
+    bool found = false;
+    nvmlProcessInfo_t *infos = listed(device, &count);
+    for (unsigned i = 0; infos != NULL && i < count; i++)
+        if (infos[i].pid == self && infos[i].usedGpuMemory != NVML_VALUE_NOT_AVAILABLE) {
+            *bytes = infos[i].usedGpuMemory;
+            found = true;
+        }
+    free(infos);
     return found;
+}
+
+bool driver_list_read(int device, struct driver_list *list)
+{
+    unsigned count = 0;
+    nvmlProcessInfo_t *infos = listed(device, &count);
+    bool known = infos != NULL && count <= sizeof list->pids / sizeof *list->pids;
+    list->count = known ? count : 0;
+    for (unsigned i = 0; i < list->count; i++)
+        list->pids[i] = infos[i].pid;
+    free(infos);
+    return known;
+}
+
+static bool is_on(const struct driver_list *list, unsigned pid)
+{
+    for (unsigned i = 0; i < list->count; i++)
+        if (list->pids[i] == pid)
+            return true;
+    return false;
+}
+
+unsigned driver_list_newcomers(int device, const struct driver_list *before, uint64_t *bytes)
+{
+    unsigned count = 0, newcomers = 0;
+    nvmlProcessInfo_t *infos = listed(device, &count);
+    for (unsigned i = 0; infos != NULL && i < count; i++)
+        if (!is_on(before, infos[i].pid) && infos[i].usedGpuMemory != NVML_VALUE_NOT_AVAILABLE) {
+            *bytes = infos[i].usedGpuMemory;
+            newcomers++;
+        }
+    free(infos);
+    return newcomers;
 }
 
 bool driver_usage_of_device(int device, uint64_t *bytes)
