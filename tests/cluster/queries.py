@@ -1,4 +1,4 @@
-"""Queries to a cluster about pods, with patience."""
+"""Queries to a cluster about pods, with patience. A wait that fails says what the cluster and the agents know of it."""
 
 import json
 from collections.abc import Iterator
@@ -20,6 +20,9 @@ from tests.waiting import wait_until
 
 Object = dict[str, Any]
 PATIENCE_S = 90.0
+LAST_LINES, MOST_OF_A_LINE, MOST_DESCRIBED = 30, 400, 3
+"""Of what a failed wait prints: lines of events and of each log, characters of a line, and pods."""
+WORTH_READING = ("kubelet", "containerd")
 SHARE = {"nvidia.com/gpu": 1, "nvidia.com/gpumem": 3000}
 TWO_A100 = """
 driver: "550.54.15"
@@ -62,20 +65,37 @@ def phase(cluster: RealCluster, name: str) -> str:
     return str(got(cluster, name)["status"].get("phase", ""))
 
 
+def situation(cluster: RealCluster, *names: str) -> str:
+    """What may explain why pods do not become what they should: these or all of the namespace, those that do not run
+    in full, the last events, and the last lines of each log of Lamina and of each node's kubelet."""
+    said = [cluster.kubectl("get", "pods", "-o", "wide")]
+    pods = cluster.read(PODS.path(namespace="default"))["items"]
+    wanted = [each["metadata"]["name"] for each in pods if not names or each["metadata"]["name"] in names]
+    late = [name for name in wanted if names or phase(cluster, name) != "Running"][:MOST_DESCRIBED]
+    said += [cluster.kubectl("describe", "pod", *late)] if late else []
+    said.append(_tail(cluster.kubectl("get", "events", "--sort-by=.lastTimestamp")))
+    logs = sorted((cluster.folder / "lamina").glob("*.log"))
+    logs += [node.folder / "logs" / f"{name}.log" for node in cluster.nodes for name in WORTH_READING]
+    said += [f"--- {log}\n{_tail(log.read_text(errors='replace'))}" for log in logs if log.exists()]
+    return "\n".join(said)
+
+
+def _tail(text: str) -> str:
+    return "\n".join(line[:MOST_OF_A_LINE] for line in text.splitlines()[-LAST_LINES:])
+
+
 def running(cluster: RealCluster, *names: str, patience_s: float = PATIENCE_S) -> None:
     """Wait until all these pods run."""
     wait_until(
         lambda: all(phase(cluster, name) == "Running" for name in names),
-        lambda: cluster.kubectl("describe", "pod", *names),
+        lambda: situation(cluster, *names),
         patience_s,
     )
 
 
 def ended(cluster: RealCluster, name: str) -> str:
     """Wait until the pod has ended; its phase."""
-    wait_until(
-        lambda: phase(cluster, name) in ("Succeeded", "Failed"), lambda: cluster.kubectl("describe", "pod", name)
-    )
+    wait_until(lambda: phase(cluster, name) in ("Succeeded", "Failed"), lambda: situation(cluster, name))
     return phase(cluster, name)
 
 
@@ -99,7 +119,7 @@ def deployed(cluster: RealCluster, name: str, pod_manifest: str) -> str:
         found[:] = [each["metadata"]["name"] for each in pods if each["status"].get("phase") == "Running"]
         return bool(found)
 
-    wait_until(one_runs, lambda: cluster.kubectl("describe", "pods", "-l", f"app={name}"))
+    wait_until(one_runs, lambda: situation(cluster))
     return found[0]
 
 
@@ -184,6 +204,6 @@ def delete_pods(cluster: RealCluster) -> None:
 
     cluster.kubectl("delete", "deployments,jobs,daemonsets,statefulsets,replicasets", "--all", "--wait=false")
     cluster.kubectl("delete", "pods", "--all", "--grace-period=1", "--wait=false")
-    wait_until(lambda: not any(map(runs_containers, pods())), lambda: "containers stay")
+    wait_until(lambda: not any(map(runs_containers, pods())), lambda: f"containers stay: {situation(cluster)}")
     cluster.kubectl("delete", "pods", "--all", "--grace-period=0", "--force", "--wait=false")
-    wait_until(lambda: not pods(), lambda: "pods stay")
+    wait_until(lambda: not pods(), lambda: f"pods stay: {situation(cluster)}")

@@ -15,7 +15,7 @@ import pytest
 from tests.cluster import observation
 from tests.cluster.components.cluster import RealCluster
 from tests.cluster.components.processes import Processes
-from tests.cluster.queries import PATIENCE_S, delete_pods, other_gpus, pod
+from tests.cluster.queries import PATIENCE_S, delete_pods, other_gpus, pod, situation
 from tests.waiting import wait_until
 
 pytestmark = pytest.mark.skipif(
@@ -54,7 +54,7 @@ def seconds(cluster: RealCluster, node: str, count: int, limits: dict[str, Any])
         phases = cluster.kubectl("get", "pods", "-o", "jsonpath={.items[*].status.phase}").split()
         return phases == ["Running"] * count
 
-    wait_until(all_run, lambda: cluster.kubectl("get", "pods"), 4 * PATIENCE_S)
+    wait_until(all_run, lambda: situation(cluster), 4 * PATIENCE_S)
     taken = time.monotonic() - start
     delete_pods(cluster)
     assert observation.settled(cluster) == []
