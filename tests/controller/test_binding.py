@@ -443,11 +443,14 @@ async def test_the_grants_carry_the_policy_of_the_configuration() -> None:
     assert [g["kind"] for g in (await bench.kube.list(GRANTS)).items] == ["Grant"]
 
 
-async def test_a_pod_that_admission_did_not_fill_in_gets_no_share(bench: Bench) -> None:
-    pod = await bench.kube.create(PODS, gpu_pod(gpumem=1000))
+@pytest.mark.parametrize("label", ["", "lamina.dev/webhook", "hami.io/webhook"])
+async def test_a_pod_that_admission_did_not_fill_in_gets_no_share(bench: Bench, label: str) -> None:
+    manifest = gpu_pod(gpumem=1000)
+    manifest["metadata"]["labels"] = {label: "ignore"} if label else {"lamina.dev/webhook": "other"}
+    pod = await bench.kube.create(PODS, manifest)
     sentence = (
         'container "main": nvidia.com/gpu is missing because admission has not seen this pod; '
-        "delete the pod and create it again"
+        f"{f'remove its label {label}=ignore, ' if label else ''}delete the pod and create it again"
     )
     assert bench.decisions.filter(bench.parse(pod), ["node-0"]).error == sentence
     assert sentence in await bench.bind(pod)

@@ -107,6 +107,29 @@ async def test_pods_are_tried_again_when_a_claim_is_no_longer_prepared() -> None
     assert await tried_again_with(claims[0])
 
 
+async def test_pods_are_tried_again_when_a_quota_of_their_namespace_changes() -> None:
+    bench = Bench()
+    waiting = WaitingPods(bench.kube)
+    retries = Retries(bench.context, bench.expected, waiting, set, lambda: True)
+    quotas = [{"metadata": {"name": "q", "namespace": each}, "spec": {}} for each in ("default", "other")]
+    for quota in quotas:
+        bench.quotas.observe(quota)
+    await retries.step()
+    await observed(bench, waiting, "p")
+    bench.quotas.observe({**quotas[0], "status": {"used": {}}})
+    bench.quotas.observe({**quotas[1], "spec": {"hard": {}}})
+    await retries.step()
+    assert await values(bench, "p") == [None], "neither a status nor another namespace says that it fits now"
+    bench.quotas.observe({**quotas[0], "spec": {"hard": {"limits.nvidia.com/gpumem": 1}}})
+    await retries.step()
+    assert await values(bench, "p") != [None]
+    await bench.kube.delete(PODS, "p", namespace="default")
+    await observed(bench, waiting, "p")
+    bench.quotas.remove(quotas[0])
+    await retries.step()
+    assert await values(bench, "p") != [None]
+
+
 async def test_refused_members_are_tried_again_once_a_place_was_found_for_them() -> None:
     bench = Bench()
     waiting, placed = WaitingPods(bench.kube), set[str]()

@@ -18,7 +18,7 @@ groups          pod groups, whose members are to run together
 choices, containers, patches, granted, samples and metrics are what dialects share.
 """
 
-from lamina.dialects.admission import explain_missing_defaults, fill_defaults, places, scheduler_names
+from lamina.dialects.admission import IGNORING_LABELS, explain_missing_defaults, fill_defaults, places, scheduler_names
 from lamina.dialects.hidden_gpus import hide_from_ephemeral, hide_gpus
 from lamina.dialects.object_shapes import check_pod, check_workload
 from lamina.dialects.parser import parse, served_by_claim, ticket_holders, tickets_requested
@@ -42,6 +42,7 @@ from lamina.dialects.templates import (
 )
 
 __all__ = [
+    "IGNORING_LABELS",
     "Dialect",
     "PatchOperation",
     "ResourceNames",

@@ -11,6 +11,9 @@ from lamina.errors import BadInput
 from lamina.model.config import Config
 from lamina.model.requests import PodRequest
 
+IGNORING_LABELS = ("lamina.dev/webhook", "hami.io/webhook")
+"""With the value `ignore`, they keep admission from a pod, or from all pods of a namespace."""
+
 
 def scheduler_names(config: Config) -> tuple[str, ...]:
     """Names in `spec.schedulerName` under which Lamina places pods."""
@@ -68,9 +71,16 @@ def explain_missing_defaults(pod: Mapping[str, Any], request: PodRequest, config
         if container.name in requesting and not dialect.has_defaults(container, names):
             return (
                 f"{container.where}: {names.ticket} is missing because admission has not seen this pod; "
-                "delete the pod and create it again"
+                f"{_ignored(pod)}delete the pod and create it again"
             )
     return ""
+
+
+def _ignored(pod: Mapping[str, Any]) -> str:
+    """What to do first where a label of the pod keeps admission from it."""
+    labels = (pod.get("metadata") or {}).get("labels") or {}
+    found = [label for label in IGNORING_LABELS if labels.get(label) == "ignore"]
+    return f"remove its label {found[0]}=ignore, " if found else ""
 
 
 def _fill_pod(spec: Mapping[str, Any], scheduler: str, config: Config) -> Iterator[PatchOperation]:

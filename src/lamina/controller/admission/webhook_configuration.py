@@ -20,7 +20,7 @@ from typing import Any
 
 from lamina.configuration import Config
 from lamina.controller.comparison import includes
-from lamina.dialects import requesting_annotations, resource_domains, template_condition
+from lamina.dialects import IGNORING_LABELS, requesting_annotations, resource_domains, template_condition
 from lamina.dialects.templates import WORKLOADS
 from lamina.ports.kube import MUTATING_WEBHOOKS, Kube, NotFound, Object
 
@@ -32,7 +32,6 @@ HIDING_PATH = "/hide-gpus"
 CLAIMS_PATH = "/gate-claims"
 NAMESPACE = "lamina-system"
 SERVICE = "lamina-admission"
-_IGNORE_LABELS = ("lamina.dev/webhook", "hami.io/webhook")
 
 
 def service_address() -> Mapping[str, Any]:
@@ -81,7 +80,7 @@ _EPHEMERAL_CONTAINERS = _rule("", ["pods/ephemeralcontainers"], "UPDATE")
 def _webhook(
     name: str, rules: Sequence[Mapping[str, Any]], condition: str, policy: str, address: Mapping[str, Any], ca: bytes
 ) -> Object:
-    not_ignored = [{"key": label, "operator": "NotIn", "values": ["ignore"]} for label in _IGNORE_LABELS]
+    not_ignored = [{"key": label, "operator": "NotIn", "values": ["ignore"]} for label in IGNORING_LABELS]
     own_name = "kubernetes.io/metadata.name"
     not_system = {"key": own_name, "operator": "NotIn", "values": ["kube-system", NAMESPACE]}
     return {

@@ -7,7 +7,7 @@ larger of its largest init container and everything that runs side by side, on e
 request (`PodRequest.within`), so that filter, choice, binding and every view ask the same.
 """
 
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence, Set
 
 from lamina.configuration import Config
 from lamina.dialects import quota_names
@@ -23,14 +23,24 @@ class ResourceQuotas:
 
     def __init__(self) -> None:
         self._by_namespace: dict[str, dict[str, Object]] = {}
+        self._changed: set[str] = set()
 
     def observe(self, obj: Object) -> None:
-        metadata = obj["metadata"]
-        self._by_namespace.setdefault(metadata["namespace"], {})[metadata["name"]] = obj
+        namespace, name = obj["metadata"]["namespace"], obj["metadata"]["name"]
+        quotas = self._by_namespace.setdefault(namespace, {})
+        before, quotas[name] = quotas.get(name), obj
+        if before is not None and before.get("spec") != obj.get("spec"):
+            self._changed.add(namespace)
 
     def remove(self, obj: Object) -> None:
         metadata = obj["metadata"]
         self._by_namespace.get(metadata["namespace"], {}).pop(metadata["name"], None)
+        self._changed.add(metadata["namespace"])
+
+    def take_changed(self) -> Set[str]:
+        """The namespaces whose quotas may allow more than at the last call."""
+        changed, self._changed = self._changed, set()
+        return changed
 
     def objects(self) -> Iterator[tuple[str, Object]]:
         """All quotas, each with its namespace."""

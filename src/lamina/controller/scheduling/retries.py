@@ -9,7 +9,8 @@ from lamina.controller.scheduling.waiting_pods import WaitingPods
 
 class Retries:
     """Asks for another try soon after processes of deleted pods have ended, a ResourceClaim is no longer prepared, room
-    was held in vain, a place was found for a pod next to others of its group, or this replica has begun to lead.
+    was held in vain, a place was found for a pod next to others of its group, a quota of its namespace has changed, or
+    this replica has begun to lead.
 
     Without a leader, pods are refused, and kube-scheduler does not try these again for a minute or more. A new leader
     does not know which were refused, so it asks for every pending pod. Only the leader filters, so only it knows of
@@ -38,6 +39,7 @@ class Retries:
         value = f"{self._context.clock.wall():.0f}"
         self._expected.lapse()
         freed_since, placed = self._expected.freed_since(), self._take_placed()
+        allowed = self._context.quotas.take_changed()
         led, self._led = self._led, self._leading()
         if self._led and not led:
             for pod in self._context.pending.all():
@@ -49,4 +51,5 @@ class Retries:
             return
         if freed_since is not None:
             await self._waiting.retry(value, refused_since=freed_since)
+        await self._waiting.retry_in(value, allowed)
         await self._waiting.retry_pods(value, placed)

@@ -2,8 +2,8 @@
 
 kube-scheduler tries such a pod again when something changes that it watches, such as the end of a pod. Nothing does
 when the processes of a deleted pod end, when an agent has released a ResourceClaim, when a bind does not come for which
-room was held, when the last member of a pod group is there, or when a replica begins to lead, and the pod would wait
-for a minute, or for five with newer versions.
+room was held, when the last member of a pod group is there, when a quota allows more, or when a replica begins to
+lead, and the pod would wait for a minute, or for five with newer versions.
 So an annotation of the waiting pod is changed, which every version answers with another try.
 """
 
@@ -46,6 +46,10 @@ class WaitingPods:
     async def retry_pods(self, value: str, uids: Set[str]) -> None:
         """Have those of these pods tried again that were refused."""
         await self._retry(value, uids & self._names.keys())
+
+    async def retry_in(self, value: str, namespaces: Set[str]) -> None:
+        """Have those of these namespaces tried again."""
+        await self._retry(value, {uid for uid, name in self._names.items() if name[0] in namespaces})
 
     async def _retry(self, value: str, uids: Set[str]) -> None:
         """A pod that is gone, or cannot be written, is left alone."""
