@@ -95,13 +95,21 @@ def test_the_daemon_set_runs_where_agents_ran_and_sees_what_they_saw(setting: st
     for key in ("affinity", "nodeSelector", "tolerations"):
         assert spec.get(key) == theirs.get(key)
     (container,) = spec["containers"]
-    assert container["securityContext"]["capabilities"] == {"drop": ["ALL"]}
+    assert container["securityContext"]["capabilities"] == {"drop": ["ALL"], "add": ["SYS_ADMIN"]}
     state = values["agent"]["stateDir"]
     seen = {name: path for path, name in paths(spec, container).items()}
     named = dict(argument.lstrip("-").split("=") for argument in container["args"][2:])
     assert {visible_as(seen, named[option]) for option in ("cdi-dir", "state-dir")} == {"/var/run/cdi", state}
     assert visible_as(seen, named["kubelet-dir"] + "/device-plugins") == "/k/device-plugins"
     assert made["metadata"]["name"] == CLEANER
+
+
+def test_where_nothing_is_mounted_it_has_no_rights() -> None:
+    values = install_values.plain(install_values.read([], ["agent.filesMiB=0"]))
+    (agents,) = (each for each in render(agent(), Setting(values, (1, 30, 0))) if each["kind"] == "DaemonSet")
+    (container,) = cleaner(agents)["spec"]["template"]["spec"]["containers"]
+    assert container["securityContext"]["capabilities"] == {"drop": ["ALL"]}
+    assert "privileged" not in container["securityContext"]
 
 
 def test_where_agents_shared_by_mps_it_can_give_compute_modes_back() -> None:

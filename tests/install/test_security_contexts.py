@@ -22,14 +22,16 @@ OF_AGENT = {
     ("agent.mps=true",): ["CHOWN", "SYS_ADMIN"],
     ("agent.mig=true", "agent.mps=true"): ["CHOWN", "SYS_ADMIN"],
     ("dashboard.enabled=true",): ["CHOWN"],
+    ("agent.filesMiB=0",): ["CHOWN"],
+    ("agent.filesMiB=0", "agent.mps=true"): ["CHOWN", "SYS_ADMIN"],
 }
-OF_CLEANER = {settings: ["SYS_ADMIN"] if "agent.mps=true" in settings else [] for settings in OF_AGENT}
-"""It restores the compute modes of GPUs that were shared by MPS."""
 
 
 def privileged(settings: tuple[str, ...]) -> set[str]:
-    """What mounts and unmounts the shared memory of MPS clients on the node, and nothing else."""
-    return {"mps", "cleaner"} if "agent.mps=true" in settings else set()
+    """What mounts and unmounts something on the node: the shared memory of MPS clients, and the tmpfs for the files of
+    containers. Nothing else."""
+    mps = {"mps", "cleaner"} if "agent.mps=true" in settings else set()
+    return mps | (set() if "agent.filesMiB=0" in settings else {"mount-files", "cleaner"})
 
 
 def pods(settings: tuple[str, ...]) -> dict[str, Object]:
@@ -44,7 +46,7 @@ def containers(settings: tuple[str, ...]) -> Iterator[tuple[str, Object]]:
     """The security contexts of all containers, with the names of their workloads."""
     for name, pod in pods(settings).items():
         for container in (*pod.get("initContainers", ()), *pod["containers"]):
-            yield name, container["securityContext"]
+            yield "mount-files" if container["name"] == "mount-files" else name, container["securityContext"]
 
 
 @pytest.mark.parametrize("settings", OF_AGENT)
@@ -52,7 +54,8 @@ def test_no_container_writes_its_image_or_calls_what_the_runtime_filters(setting
     names = [name for name, _ in containers(settings)]
     with_mps = ["mps"] if "agent.mps=true" in settings else []
     with_dashboard = ["dashboard"] if "dashboard.enabled=true" in settings else []
-    assert names == ["control", "scheduler", "scheduler", "agent", *with_mps, *with_dashboard, "cleaner"]
+    mounting = [] if "agent.filesMiB=0" in settings else ["mount-files"]
+    assert names == ["control", "scheduler", "scheduler", *mounting, "agent", *with_mps, *with_dashboard, "cleaner"]
     for name, context in containers(settings):
         assert context["readOnlyRootFilesystem"] is True, name
         assert context["seccompProfile"] == {"type": "RuntimeDefault"}, name
@@ -61,7 +64,7 @@ def test_no_container_writes_its_image_or_calls_what_the_runtime_filters(setting
 
 @pytest.mark.parametrize("settings", OF_AGENT)
 def test_capabilities_are_those_that_the_mode_needs(settings: tuple[str, ...]) -> None:
-    allowed = {"agent": OF_AGENT[settings], "cleaner": OF_CLEANER[settings], "mps": ["SYS_ADMIN"]}
+    allowed = {"agent": OF_AGENT[settings], **{name: ["SYS_ADMIN"] for name in privileged(settings)}}
     for name, context in containers(settings):
         assert context["capabilities"]["drop"] == ["ALL"], name
         added = context["capabilities"].get("add", [])
@@ -96,6 +99,38 @@ def test_the_mps_service_has_no_token_and_is_replaced_only_by_hand() -> None:
     (container,) = pod["containers"]
     assert not {"livenessProbe", "startupProbe"} & container.keys() and "limits" not in container["resources"]
     assert [each for each in made for one in each.get("subjects", ()) if one["name"] == MPS] == []
+
+
+def test_the_files_of_containers_are_mounted_where_node_agent_and_cleaner_see_it() -> None:
+    made = pods(("agent.filesMiB=32", "agent.stateDir=/data/lamina"))
+    (mounting,) = made["agent"]["initContainers"]
+    assert mounting["args"] == ["mount-files"]
+    assert {each["name"]: each["value"] for each in mounting["env"]} == {
+        "LAMINA_STATE_DIR": "/data/lamina",
+        "LAMINA_FILES_MIB": "32",
+    }
+    seen = {
+        (name, each["mountPath"]): each["mountPropagation"]
+        for name, container in (
+            ("mount-files", mounting),
+            ("agent", made["agent"]["containers"][0]),
+            ("cleaner", made["cleaner"]["containers"][0]),
+        )
+        for each in container["volumeMounts"]
+        if "mountPropagation" in each
+    }
+    assert seen == {
+        ("mount-files", "/data/lamina"): "Bidirectional",
+        ("agent", "/data/lamina"): "HostToContainer",
+        ("cleaner", "/run/lamina-parent"): "Bidirectional",
+    }
+    assert "initContainers" not in pods(("agent.filesMiB=0",))["agent"]
+
+
+@pytest.mark.parametrize("size", ["-1", "65537", "1Gi", "null"])
+def test_the_tmpfs_for_the_files_of_containers_has_a_size(size: str) -> None:
+    with pytest.raises(BadInput, match=r"agent\.filesMiB"):
+        values.read([], [f"agent.filesMiB={size}"])
 
 
 @pytest.mark.parametrize("size", ["0", "-1", "524289", "1Gi", "null"])

@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from lamina.errors import Outside
-from lamina.ports.mounts import FakeMounts, LinuxMounts, parse_table
+from lamina.ports.mounts import PRIVATE, FakeMounts, LinuxMounts, parse_table
 
 TABLE = """\
 22 1 8:1 / / rw,relatime shared:1 - ext4 /dev/sda1 rw
@@ -68,6 +68,9 @@ async def tmpfs(folder: Path) -> None:
         await asyncio.create_subprocess_exec(str(folder / "program"))
     await mounts.unmount(folder)
     assert mounts.at(folder) == [] and list(folder.iterdir()) == []
+    await mounts.tmpfs(folder, 2, mode=PRIVATE)
+    assert folder.stat().st_mode & 0o7777 == 0o700
+    await mounts.unmount(folder)
     with pytest.raises(Outside, match="not mounted"):
         await mounts.unmount(folder)
 

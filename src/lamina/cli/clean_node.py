@@ -45,12 +45,22 @@ def clean_node(
         if remaining:
             for failure in asyncio.run(_end_daemons(state_dir)):
                 typer.echo(failure, err=True)
+            asyncio.run(_unmount(state_dir))
         for path in remaining:
             typer.echo(f"Removing {path}")
         leftovers.remove_leftovers(remaining)
         if not stay:
             return
         time.sleep(_POLL_S)
+
+
+async def _unmount(state_dir: Path) -> None:
+    """Remove the mount of the files that containers wrote. Raises Outside."""
+    from lamina.agent.containers.file_mount import remove_mount
+    from lamina.agent.state.settings import AgentSettings
+    from lamina.ports.mounts import LinuxMounts
+
+    await remove_mount(AgentSettings(node="", state_dir=state_dir.resolve()).containers, LinuxMounts())
 
 
 async def _end_daemons(state_dir: Path) -> list[str]:

@@ -29,6 +29,7 @@ from lamina.cli import (
     gpus,
     install,
     mig,
+    mount_files,
     mps,
     pods,
     quotas,
@@ -80,6 +81,7 @@ app.command("defrag")(defrag.defrag)
 app.command("reset")(reset.reset)
 app.command("uninstall")(uninstall.uninstall)
 app.command("agent")(agent.agent)
+app.command("mount-files")(mount_files.mount_files)
 app.command("mps")(mps.mps)
 app.command("controller")(controller.controller)
 app.command("control", hidden=True)(controller.controller)  # the name before 0.2, in manifests that are in use

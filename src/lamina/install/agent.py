@@ -1,7 +1,9 @@
 """The DaemonSet of agents.
 
 An agent runs as root, because it writes to root's directories on the node, but it is not privileged: NVIDIA's runtime
-provides the GPUs. CAP_CHOWN is its only capability, by which it gives the files that containers write to a user that no
+provides the GPUs. An init container is privileged, for the moment in which it mounts a tmpfs on the node for the files
+that containers write, because Kubernetes allows only such containers to mount what the node sees (Bidirectional).
+CAP_CHOWN is the agent's only capability, by which it gives the files that containers write to a user that no
 container has. It sees the processes of the node, because the driver lists processes by host PID: that shows which
 container uses how much of a GPU. If it may partition GPUs by MIG or share them by MPS, it has CAP_SYS_ADMIN too, which
 the driver requires to make instances and to change compute modes. The MPS service runs the daemons.
@@ -37,6 +39,7 @@ DRA_WANTED = Given(Value("dra.enabled"))
 BINDING_WANTED = Given(Value("dra.bindingConditions"))
 MPS_WANTED = Given(Value("agent.mps"))
 _MIG_OR_MPS = Given(Or(Value("agent.mig"), Value("agent.mps")))
+FILES_BOUNDED = Given(Value("agent.filesMiB"))
 _NODES = Value("agent.nodeSelectorTerms")
 _SELECTOR = Value("agent.nodeSelector")
 _TOLERATIONS = Value("agent.tolerations")
@@ -87,8 +90,36 @@ def _spec() -> dict[str, Any]:
         "priorityClassName": "system-node-critical",
         "hostPID": True,  # NVML lists the processes of other containers only there
         **placement(),
+        "initContainers": When(FILES_BOUNDED, [_mounting()]),
         "containers": [container],
         "volumes": [*volumes, Each(Value("agent.volumes"))],
+    }
+
+
+def _mounting() -> dict[str, Any]:
+    """The init container that mounts the tmpfs for the files that containers write. It may be there already."""
+    state = Value("agent.stateDir")
+    return {
+        "name": "mount-files",
+        "image": IMAGE,
+        "imagePullPolicy": Value("image.pullPolicy"),
+        "args": ["mount-files"],
+        "env": [
+            {"name": "LAMINA_STATE_DIR", "value": state},
+            {"name": "LAMINA_FILES_MIB", "value": Joined(Value("agent.filesMiB"))},
+        ],
+        "resources": Value("agent.resources"),
+        "securityContext": RESTRICTED
+        | {
+            "runAsUser": 0,
+            "privileged": True,
+            "allowPrivilegeEscalation": True,  # Kubernetes requires it of a privileged container
+            "capabilities": {"drop": ["ALL"], "add": ["SYS_ADMIN"]},
+        },
+        "volumeMounts": [
+            {"name": "state", "mountPath": state, "mountPropagation": "Bidirectional"},
+            {"name": "tmp", "mountPath": "/tmp"},
+        ],
     }
 
 
@@ -136,13 +167,19 @@ def _directories() -> list[tuple[Any, Any]]:
         _directory("pod-resources", Joined(kubelet, f"/{pod_resources}")),
         _registry_directory(Joined(kubelet, f"/{REGISTRY_FOLDER}")),
         _directory("cdi", Value("agent.cdiDir"), kind="DirectoryOrCreate"),
-        _directory("state", Value("agent.stateDir"), kind="DirectoryOrCreate"),
+        _state_directory(),
         _directory("driver", Value("agent.driverDir"), at=DRIVER, writable=False),
         _directory("cgroups", _CGROUPS, writable=False),
         _mps_directory(),
         all_gpus(),
         ({"name": "tmp", "mountPath": "/tmp"}, {"name": "tmp", "emptyDir": {}}),
     ]
+
+
+def _state_directory() -> tuple[Any, Any]:
+    """With the tmpfs that is mounted in it, also if that is mounted again."""
+    mount, volume = _directory("state", Value("agent.stateDir"), kind="DirectoryOrCreate")
+    return mount | {"mountPropagation": "HostToContainer"}, volume
 
 
 def _registry_directory(path: Term) -> tuple[Any, Any]:

@@ -1,8 +1,9 @@
 """A DaemonSet that removes what agents left on nodes, derived from the DaemonSet of agents.
 
 It runs where agents ran, with their image and user, and is ready on a node when nothing is left. The directory of the
-agent can only be removed from its parent, so the parent is mounted. If agents shared GPUs by MPS, it sees the driver
-and is privileged, which it needs to restore the compute mode of GPUs and to unmount the clients' shared memory.
+agent can only be removed from its parent, so the parent is mounted. It is privileged where something is to be unmounted
+on the node: the tmpfs of the files that containers wrote, and the clients' shared memory if agents shared GPUs by MPS.
+Then it sees the driver too, which it needs to restore the compute mode of GPUs.
 """
 
 from collections.abc import Iterable, Mapping
@@ -14,6 +15,7 @@ from lamina.install.names import NAMESPACE, chosen, labels
 from lamina.ports.kube import Object
 
 CLEANER = "lamina-cleaner"
+_BOTH = "Bidirectional"
 _PARENT = PurePosixPath("/run/lamina-parent")
 _VOLUMES = ("device-plugins", "plugins-registry", "cdi", "mps")
 
@@ -30,12 +32,13 @@ def cleaner(agents: Object, *, also: Iterable[str] = ()) -> Object:
         f"--cdi-dir={environment['LAMINA_CDI_DIR']}",
         f"--state-dir={_PARENT / state.name}",
     ]
-    with_mps = "LAMINA_MPS_ROOT" in environment
+    with_mps, with_mount = "LAMINA_MPS_ROOT" in environment, bool(spec.get("initContainers"))
+    unmounts = with_mps or with_mount
     security = {
         **agent["securityContext"],
-        "allowPrivilegeEscalation": with_mps,
-        "capabilities": {"drop": ["ALL"]} | ({"add": ["SYS_ADMIN"]} if with_mps else {}),
-        **({"privileged": True} if with_mps else {}),
+        "allowPrivilegeEscalation": unmounts,
+        "capabilities": {"drop": ["ALL"]} | ({"add": ["SYS_ADMIN"]} if unmounts else {}),
+        **({"privileged": True} if unmounts else {}),
     }
     container = {
         "name": "cleaner",
@@ -52,7 +55,7 @@ def cleaner(agents: Object, *, also: Iterable[str] = ()) -> Object:
         "securityContext": security,
         "volumeMounts": [
             *(_mount(mount) for mount in agent["volumeMounts"] if mount["name"] in _VOLUMES),
-            {"name": "parent", "mountPath": str(_PARENT)},
+            {"name": "parent", "mountPath": str(_PARENT)} | ({"mountPropagation": _BOTH} if with_mount else {}),
         ],
     }
     kept = ["imagePullSecrets", "nodeSelector", "tolerations", "priorityClassName"]
@@ -79,7 +82,7 @@ def cleaner(agents: Object, *, also: Iterable[str] = ()) -> Object:
 
 def _mount(mount: Mapping[str, Any]) -> dict[str, Any]:
     """The agent's mount. What is unmounted in it is unmounted on the node."""
-    return {**mount, **({"mountPropagation": "Bidirectional"} if "mountPropagation" in mount else {})}
+    return {**mount, **({"mountPropagation": _BOTH} if "mountPropagation" in mount else {})}
 
 
 def _affinity(agents: Mapping[str, Any], also: Iterable[str]) -> dict[str, Any]:

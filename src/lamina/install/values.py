@@ -190,6 +190,17 @@ class Agent(Component, frozen=True, kw_only=True, forbid_unknown_fields=True):
     stateDir: Annotated[
         OwnFolder, Meta(title="Directory of the agent on the node. The file system must not be mounted noexec")
     ] = "/var/lib/lamina"
+    filesMiB: Annotated[
+        int,
+        Meta(
+            ge=0,
+            le=65536,
+            description="a whole number from 0 to 65536",
+            title="MiB of the tmpfs for the files that containers write, which a privileged init container mounts on "
+            "the node. They count as memory of the agent and of these containers. 0: they are on the disk of "
+            "`agent.stateDir`, which containers can then fill",
+        ),
+    ] = 64
     runtimeClassName: Annotated[
         Name, Meta(title="Runtime class of NVIDIA's runtime, if that is not the default runtime")
     ] = ""

@@ -15,6 +15,8 @@ from lamina.ports.kernel_text import kernel_lines, kernel_text
 
 SAFE = ("nosuid", "nodev", "noexec")
 TMPFS = "tmpfs"
+EVERYBODYS, PRIVATE = 0o1777, 0o700
+"""Permissions of a file system: everyone may write to it and remove their own files, or only its owner may enter it."""
 MAX_FILES = 65536
 """In a tmpfs: files take memory that its size does not count."""
 _TABLE = Path("/proc/self/mountinfo")
@@ -41,8 +43,8 @@ class Mounts(Protocol):
         """What is mounted at exactly this path; the last one hides the others."""
         ...
 
-    async def tmpfs(self, path: Path, size_mib: int) -> None:
-        """Mount an empty tmpfs of this size at a directory. Everyone may write to it."""
+    async def tmpfs(self, path: Path, size_mib: int, *, mode: int = EVERYBODYS) -> None:
+        """Mount an empty tmpfs of this size at a directory, with these permissions."""
         ...
 
     async def restrict(self, path: Path) -> None:
@@ -64,8 +66,8 @@ class LinuxMounts:
             raise Outside(f"cannot read {_TABLE}: {error.strerror}") from error
         return [each for each in parse_table(text) if each.path == str(path)]
 
-    async def tmpfs(self, path: Path, size_mib: int) -> None:
-        options = f"{','.join(SAFE)},mode=1777,size={size_mib}m,nr_inodes={MAX_FILES}"
+    async def tmpfs(self, path: Path, size_mib: int, *, mode: int = EVERYBODYS) -> None:
+        options = f"{','.join(SAFE)},mode={mode:o},size={size_mib}m,nr_inodes={MAX_FILES}"
         await _run("mount", "-t", TMPFS, "-o", options, "lamina", str(path))
 
     async def restrict(self, path: Path) -> None:
@@ -92,7 +94,7 @@ class FakeMounts:
     def at(self, path: Path) -> list[MountPoint]:
         return list(self.table.get(path, ()))
 
-    async def tmpfs(self, path: Path, size_mib: int) -> None:
+    async def tmpfs(self, path: Path, size_mib: int, *, mode: int = EVERYBODYS) -> None:
         self._add(path, TMPFS)
         self.sizes = {**self.sizes, path: size_mib}
 

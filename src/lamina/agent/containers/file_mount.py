@@ -1,18 +1,44 @@
-"""Whether the files that containers write are on a mount from which the node runs no program.
+"""The file system of the files that containers write: a small tmpfs from which the node runs no program.
 
-The mounts of these files in containers have the flags in any case, and on the node only root enters their directory.
-The flags of the directory's own mount hold for root and its programs too, and while no agent runs. The agent is not
-privileged and cannot change the node's mounts, so an administrator has to make this one. The directory of the agent
-itself cannot have the flags, because it contains the facade and a hook, which must be executable.
+A container can enlarge its `usage`, so the file is where that takes no space of anything else: the kernel counts what a
+container adds as memory of that container, and there is only as much as the tmpfs has. All files have their pages from
+their beginning, so a full tmpfs harms none of them.
+
+The agent is not privileged and cannot mount anything that the node sees. An init container does it, once, and the mount
+stays when the agent is replaced. The directory of the agent itself cannot have the flags of this mount, because it
+contains the facade and a hook, which must be executable.
 """
 
 import logging
 from pathlib import Path
 
 from lamina.errors import Outside
-from lamina.ports.mounts import SAFE, Mounts
+from lamina.ports.files import Files
+from lamina.ports.mounts import PRIVATE, SAFE, TMPFS, Mounts
 
 log = logging.getLogger(__name__)
+
+
+async def provide_mount(folder: Path, size_mib: int, mounts: Mounts, files: Files) -> None:
+    """Mount the tmpfs, unless it is there: running containers have their files in it. Raises Outside."""
+    files.make_private_folder(folder)
+    if is_bounded(folder, mounts):
+        log.info("%s is mounted already", folder)
+        return
+    await mounts.tmpfs(folder, size_mib, mode=PRIVATE)
+    log.info("Mounted a tmpfs of %d MiB at %s", size_mib, folder)
+
+
+async def remove_mount(folder: Path, mounts: Mounts) -> None:
+    """Unmount the tmpfs if it is there. Raises Outside."""
+    if is_bounded(folder, mounts):
+        await mounts.unmount(folder)
+
+
+def is_bounded(folder: Path, mounts: Mounts) -> bool:
+    """Whether the files are on a tmpfs of their own. Raises Outside."""
+    mounted = mounts.at(folder)
+    return bool(mounted) and mounted[-1].kind == TMPFS and mounted[-1].safe
 
 
 def missing_flags(folder: Path, mounts: Mounts) -> list[str]:
@@ -26,10 +52,12 @@ def missing_flags(folder: Path, mounts: Mounts) -> list[str]:
 def report_flags(folder: Path, mounts: Mounts) -> None:
     """Log whether `folder` is protected, and how to protect it."""
     try:
-        missing = missing_flags(folder, mounts)
+        bounded, missing = is_bounded(folder, mounts), missing_flags(folder, mounts)
     except Outside as error:
         log.warning("Cannot check the mount of %s: %s", folder, error)
         return
+    if not bounded:
+        log.warning("%s is not a tmpfs of its own, so containers can fill the disk that it is on", folder)
     if missing:
         line = f"{folder} {folder} none bind,{','.join(SAFE)} 0 0"
         log.warning("%s is mounted without %s; on the node, add to /etc/fstab: %s", folder, ", ".join(missing), line)
