@@ -18,10 +18,11 @@ from pathlib import Path
 from typing import NamedTuple
 
 from bench.program import end_with
-from lamina.agent.containers.file_mount import provide_mount
+from lamina.agent.containers.file_mount import provide_mount, provide_reserve
 from lamina.agent.limits.arbitration import BUSY_S, LOOK_S, REST
 from lamina.enforcement import DeviceLimit, Limits, write_container
 from lamina.enforcement.arbitration import Arbitration
+from lamina.enforcement.reserve import fill_reserve
 from lamina.errors import Outside
 from lamina.model.grants import ComputePolicy
 from lamina.ports.files import Files
@@ -108,6 +109,7 @@ def outcome(kind: str, programs: list[tuple[str, ...]], seconds: float, *, bound
         files.mkdir()
         if bounded:
             asyncio.run(provide_mount(files, FILES_MIB, LinuxMounts(), Files()))
+            provide_reserve(files, LinuxMounts())
             stack.callback(_run, "umount", "--lazy", str(files))
         folders = [files / name for name in ("honest", "hostile")]
         for folder in folders:
@@ -159,6 +161,7 @@ def attended(folders: list[Path], usage: Path, seconds: float) -> tuple[int, lis
     while (now := time.monotonic()) < end:
         if now - listed >= LOOK_S:
             arbitration.attend(folders)
+            fill_reserve(usage.parent.parent)
             listed = now
         arbitration.tick(int(now * 1e9))
         took.append(time.monotonic() - now)

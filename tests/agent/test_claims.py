@@ -1,5 +1,6 @@
 """Preparing claims: what their containers get, and what is refused."""
 
+import shutil
 from pathlib import Path
 from typing import Any
 
@@ -82,11 +83,15 @@ async def test_kubelet_may_call_again(node: ClaimNode) -> None:
     assert node.left() == [] and node.context.claims.claims == ()
 
 
-async def test_after_a_restart_of_the_machine_the_specs_are_made_again(node: ClaimNode) -> None:
+@pytest.mark.parametrize("lost", ["cdi", "containers", "cdi containers"])
+async def test_after_a_restart_of_the_machine_what_is_in_memory_is_made_again(node: ClaimNode, lost: str) -> None:
+    """The directories of CDI specs, and those of containers, are file systems in memory."""
     await node.prepared("c")
     before = node.disk()
-    for spec in node.places.cdi.iterdir():
-        spec.unlink()
+    for name in lost.split():
+        folder: Path = getattr(node.places, name)
+        shutil.rmtree(folder)
+        folder.mkdir()
     node.start()
     await node.prepare("c")
     assert node.disk() == before

@@ -30,7 +30,7 @@ from lamina.agent.cleanup.reconciliation import reconcile
 from lamina.agent.cleanup.release import Releaser
 from lamina.agent.cleanup.survivors import SurvivorPublisher
 from lamina.agent.compat.reconciler import CompatReconciler
-from lamina.agent.containers.file_mount import report_flags
+from lamina.agent.containers.file_mount import provide_reserve, report_flags
 from lamina.agent.containers.libraries import FacadeLibraries, install_libraries
 from lamina.agent.containers.paths import HostPaths
 from lamina.agent.context import NodeContext
@@ -155,6 +155,7 @@ async def run_agent(settings: AgentSettings, config: Config, ports: AgentPorts, 
     assert settings.facade_dir is not None
     with ports.files.only_user(settings.state_dir):
         report_flags(settings.containers, ports.mounts)
+        provide_reserve(settings.containers, ports.mounts)
         libraries = install_libraries(settings.facade_dir, settings.libraries, ports.files, settings.driver)
         with kept_open(settings.libraries):
             await _run_configurations(settings, config, ports, libraries, stop)

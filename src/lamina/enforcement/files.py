@@ -10,6 +10,7 @@ from lamina.enforcement import layout
 from lamina.enforcement.container_files import open_file
 from lamina.enforcement.limits import Limits, encode
 from lamina.enforcement.open_usage import MODE, give_away
+from lamina.enforcement.reserve import allocate
 from lamina.enforcement.usage import new_usage, uuids_of
 from lamina.errors import BadInput, Outside
 
@@ -57,7 +58,7 @@ def _replace(path: Path, content: bytes, mode: int, size: int) -> None:
     temporary = path.with_name(f".{path.name}.{secrets.token_hex(4)}")
     file = os.open(temporary, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, 0o600)
     try:
-        os.posix_fallocate(file, 0, size)
+        allocate(file, size, path.parent.parent)
         os.pwrite(file, content, 0)
         os.fchmod(file, mode)
         if mode == MODE:

@@ -26,10 +26,10 @@ from lamina.agent.claims.unit import ClaimRef, ClaimUnit, UnitReader
 from lamina.agent.containers import cdi
 from lamina.agent.containers.libraries import remove_unused
 from lamina.agent.containers.limit_files import write_limits
-from lamina.agent.containers.paths import USAGE, folder_name
+from lamina.agent.containers.paths import LIMITS, USAGE, folder_name
 from lamina.agent.context import NodeContext
 from lamina.agent.inventory.advertisement import Advertisement
-from lamina.agent.prepare.plan import WriteLimits, write_plan
+from lamina.agent.prepare.plan import WriteLimits, write_folders, write_plan
 from lamina.agent.state.claim_record import PreparedClaim, PreparedMps, PreparedRequest
 from lamina.dra.claims import AllocatedClaim, ClaimedDevice
 from lamina.dra.combinations import RequestRef, RequestUse, request_uses
@@ -222,7 +222,8 @@ class ClaimPreparer:
                     raise NotYet(f"{unit} is in mode mps, and its daemon is {daemon.state.value}; the claim waits")
 
     async def _restored(self, claim: PreparedClaim) -> PreparedClaim:
-        """A ready claim with all that it needs. CDI specs and MIG instances are gone after the machine restarts."""
+        """A ready claim with all that it needs. CDI specs, directories of containers and MIG instances are gone after
+        the machine restarts."""
         paths, files = self._node.paths, self._node.files
         seen = {ref.claim for each in claim.requests for ref in each.seen_in(claim.uid)}
         claims = [each for each in self._record.claims if each.uid in seen]
@@ -232,9 +233,13 @@ class ClaimPreparer:
         self._record.put(claim)
         await self._sharing.start(claim)
         names = [cdi.file_name(cdi_name(claim.uid, each.name)) for each in claim.requests]
-        if not partitioned and all(files.has_file(paths.cdi / name) for name in names):
+        accounts = [each.account_in(claim.uid) for each in claim.requests if each.limited]
+        limits = [paths.containers / folder_name(ref.claim, ref.request) / LIMITS for ref in accounts]
+        if not partitioned and all(map(files.has_file, [*(paths.cdi / name for name in names), *limits])):
             return claim
         plan = claims_plan([claim], self._record.claims, self._advertisement.state, paths)
+        missing = {folder: each for folder, each in plan.folders.items() if not files.has_file(folder / LIMITS)}
+        write_folders(missing, files, self._write_limits)
         for path, content in plan.specs(devices).items():
             if files.read(path) != content:
                 files.write(path, content)

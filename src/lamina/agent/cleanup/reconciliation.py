@@ -13,7 +13,7 @@ import logging
 
 from lamina.agent.containers import cdi
 from lamina.agent.containers.libraries import remove_unused
-from lamina.agent.containers.paths import folder_name
+from lamina.agent.containers.paths import folder_name, folder_names
 from lamina.agent.context import NodeContext
 
 log = logging.getLogger(__name__)
@@ -35,7 +35,7 @@ async def reconcile(node: NodeContext) -> None:
     allocations = (*record.allocations, *node.claims.allocations)
     bounds = [allocation.bound for allocation in allocations if allocation.bound]
     known = {folder_name(bound.pod_uid, bound.container) for bound in bounds}
-    unknown = [folder for folder in files.names(paths.containers) if folder not in known]
+    unknown = [folder for folder in folder_names(paths.containers, files) if folder not in known]
     if not unknown:
         return
     try:

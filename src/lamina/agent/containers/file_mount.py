@@ -2,7 +2,7 @@
 
 A container can enlarge its `usage`, so the file is where that takes no space of anything else: the kernel counts what a
 container adds as memory of that container, and there is only as much as the tmpfs has. All files have their pages from
-their beginning, so a full tmpfs harms none of them.
+their beginning, so a full tmpfs harms none of them. What is free is kept in a reserve for containers to come.
 
 The agent is not privileged and cannot mount anything that the node sees. An init container does it, once, and the mount
 stays when the agent is replaced. The directory of the agent itself cannot have the flags of this mount, because it
@@ -12,6 +12,7 @@ contains the facade and a hook, which must be executable.
 import logging
 from pathlib import Path
 
+from lamina.enforcement.reserve import fill_reserve, make_reserve
 from lamina.errors import Outside
 from lamina.ports.files import Files
 from lamina.ports.mounts import PRIVATE, SAFE, TMPFS, Mounts
@@ -39,6 +40,16 @@ def is_bounded(folder: Path, mounts: Mounts) -> bool:
     """Whether the files are on a tmpfs of their own. Raises Outside."""
     mounted = mounts.at(folder)
     return bool(mounted) and mounted[-1].kind == TMPFS and mounted[-1].safe
+
+
+def provide_reserve(folder: Path, mounts: Mounts) -> None:
+    """Keep the tmpfs full, so that no container can enlarge its file. Another file system stays as it is."""
+    try:
+        if is_bounded(folder, mounts):
+            make_reserve(folder)
+            fill_reserve(folder)
+    except (OSError, Outside) as error:
+        log.warning("Containers can enlarge their files in %s: %s", folder, error)
 
 
 def missing_flags(folder: Path, mounts: Mounts) -> list[str]:

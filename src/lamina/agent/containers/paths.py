@@ -6,6 +6,7 @@ from typing import NamedTuple
 
 from lamina.agent.containers.libraries import FacadeLibraries
 from lamina.errors import NotYet
+from lamina.ports.files import Files
 
 LIMITS, USAGE, ARBITER = "limits", "usage", "arbiter"
 _SAFE = re.compile(r"[A-Za-z0-9][A-Za-z0-9.-]{0,252}")
@@ -26,6 +27,11 @@ def folder_name(pod_uid: str, container: str) -> str:
         if _SAFE.fullmatch(part) is None:
             raise NotYet(f"{part!r} is not a valid pod UID or container name")
     return f"{pod_uid}_{container}"
+
+
+def folder_names(containers: Path, files: Files) -> list[str]:
+    """The names of all directories of containers. What is hidden next to them is the agent's own. Raises Outside."""
+    return [name for name in files.names(containers) if not name.startswith(".")]
 
 
 def pod_uid_of(folder: str) -> str:

@@ -2,10 +2,12 @@
 
 from collections.abc import Callable
 
+from lamina.agent.containers.paths import folder_names
 from lamina.agent.context import NodeContext
 from lamina.agent.limits.context_figures import ContextFigures
 from lamina.agent.limits.displaced import DisplacedBorrowers
 from lamina.enforcement.arbitration import Arbitration, Capacity, Confirm, Report
+from lamina.enforcement.reserve import fill_reserve
 from lamina.model.borrowers import DisplacedBorrower
 from lamina.ports.host import Host
 
@@ -67,7 +69,9 @@ class ArbitrationLoop:
                 now = self._clock.monotonic()
                 if now - listed_at >= LOOK_S:
                     with self._aside.around("directory", str(self._containers)):
-                        arbitration.attend(self._containers / name for name in self._files.names(self._containers))
+                        names = folder_names(self._containers, self._files)
+                        arbitration.attend(self._containers / name for name in names)
+                        fill_reserve(self._containers)
                         self._observe_displaced(arbitration)
                     listed_at = now
                 busy = arbitration.tick(int(now * 1e9))

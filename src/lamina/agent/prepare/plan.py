@@ -129,12 +129,17 @@ def write_plan(
     plan: PreparationPlan, files: Files, write_limits: WriteLimits, devices: Mapping[Instance, str] = {}
 ) -> None:
     """Make the directories and specs of names that a record knows. Raises Outside."""
-    for folder, container in plan.folders.items():
+    write_folders(plan.folders, files, write_limits)
+    for path, content in plan.specs(devices).items():
+        files.write(path, content)
+
+
+def write_folders(folders: Mapping[Path, ContainerPlan], files: Files, write_limits: WriteLimits) -> None:
+    """Make the directories of containers that do not run. Raises Outside."""
+    for folder, container in folders.items():
         files.remove_tree(folder)
         files.make_folder(folder)
         write_limits(folder, container.container, container.shares)
-    for path, content in plan.specs(devices).items():
-        files.write(path, content)
 
 
 def sorted_shares(container: ContainerGrant, gpus: Mapping[str, ObservedGpu]) -> tuple[Share, ...]:
