@@ -5,10 +5,12 @@ from typing import Any
 import msgspec
 import pytest
 
-from lamina.model.gpus import Gpu, Mode
+from lamina.model.claims import HeldClaim
+from lamina.model.gpus import Gpu, Inventory, Mode
+from lamina.model.grants import ContainerGrant, Share
 from lamina.model.ledger import Taken
 from lamina.model.requests import GpuSelector
-from lamina.placement import Cause, explain, fit
+from lamina.placement import Cause, NodeState, explain, fit
 from tests.placement.nodes import ask, gpus, missed, node, request, uuids
 
 BUSY = Taken(1, 1000, 10)
@@ -122,6 +124,28 @@ def test_a_native_device_takes_no_share() -> None:
     assert answer.reason == "running pods use the GPU by timeslice; it can be shared when they have ended"
     busy = msgspec.structs.replace(second, mode=Mode.QUOTA)
     assert uuids(fit(request(ask(1000)), node((plain, busy)))) == ["GPU-1"]
+
+
+@pytest.mark.parametrize(
+    ("claimed", "others", "reason"),
+    [
+        (("GPU-0",), 0, "ResourceClaims hold the GPU; it can be shared when their pods have ended"),
+        (("GPU-0", "GPU-1"), 0, "ResourceClaims hold each GPU; it can be shared when their pods have ended"),
+        (
+            ("GPU-0",),
+            1,
+            "ResourceClaims hold 1 of 2 GPUs, and running pods use the others by timeslice; they can be shared when "
+            "these pods have ended",
+        ),
+    ],
+)
+def test_a_gpu_that_claims_hold_says_so(claimed: tuple[str, ...], others: int, reason: str) -> None:
+    used = tuple(msgspec.structs.replace(gpu, mode=Mode.TIMESLICE) for gpu in gpus(len(claimed) + others))
+    requests = tuple(ContainerGrant(name=gpu, shares=(Share(gpu=gpu, memory_mib=1000),)) for gpu in claimed)
+    held = HeldClaim(namespace="n", name="c", uid="u", requests=requests)
+    state = NodeState.of("n", Inventory(node="n", driver="", gpus=used, claims=(held,)))
+    answer = missed(fit(request(ask(1000)), state))
+    assert (answer.cause, answer.reason) == (Cause.MODE, reason)
 
 
 def test_a_cordoned_gpu_takes_no_new_pod() -> None:

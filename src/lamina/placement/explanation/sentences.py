@@ -178,8 +178,17 @@ def _mode(refused: RefusedGpus) -> str:
     native = sorted({state.gpu.native_resource for state in group if state.gpu.native_resource})
     if native:
         return f"this node offers its GPUs only as {', '.join(native)}, without shares of memory or compute"
-    modes = sorted({state.gpu.mode.value for state in group if state.gpu.mode is not None})
-    return f"running pods use the GPU by {', '.join(modes)}; it can be shared when they have ended"
+    claimed = [state for state in group if state.claimed]
+    modes = sorted({state.gpu.mode.value for state in group if state.gpu.mode is not None and not state.claimed})
+    if not claimed:
+        return f"running pods use the GPU by {', '.join(modes)}; it can be shared when they have ended"
+    if not modes:
+        gpu = "each GPU" if refused.several else "the GPU"
+        return f"ResourceClaims hold {gpu}; it can be shared when their pods have ended"
+    return (
+        f"ResourceClaims hold {len(claimed)} of {len(group)} GPUs, and running pods use the others by "
+        f"{', '.join(modes)}; they can be shared when these pods have ended"
+    )
 
 
 def _not_allowed(refused: RefusedGpus) -> str:

@@ -5,7 +5,7 @@ from collections.abc import Iterable, Mapping
 from msgspec import Struct
 
 from lamina.model.gpus import Gpu, Inventory, Mode
-from lamina.model.ledger import NOTHING, Taken
+from lamina.model.ledger import NOTHING, Taken, taken_by_claims
 from lamina.model.mig_rules import MigRule
 from lamina.placement.mig.partitions import Partitions, partitions_of, scheme_of
 from lamina.placement.state.modes import allowed, kept
@@ -28,6 +28,8 @@ class GpuState(Struct, frozen=True):
     """The mode that who is on the GPU keeps it in."""
     partitions: Partitions | None = None
     """Where it can be partitioned."""
+    claimed: bool = False
+    """Whether ResourceClaims hold part of it, so that it takes no shares."""
 
     @property
     def shareable_memory(self) -> int:
@@ -40,7 +42,7 @@ class GpuState(Struct, frozen=True):
         return 0 if self.taken.whole else self.free_cores
 
     @classmethod
-    def of(cls, gpu: Gpu, taken: Taken, rules: tuple[MigRule, ...] = ()) -> "GpuState":
+    def of(cls, gpu: Gpu, taken: Taken, rules: tuple[MigRule, ...] = (), *, claimed: bool = False) -> "GpuState":
         scheme = scheme_of(gpu.mig_card, gpu.model, rules) if Mode.MIG in gpu.modes else None
         return cls(
             gpu=gpu,
@@ -53,6 +55,7 @@ class GpuState(Struct, frozen=True):
             modes=allowed(gpu, partitionable=scheme is not None),
             kept=kept(gpu, taken),
             partitions=partitions_of(scheme, taken.instances, gpu.instances) if scheme is not None else None,
+            claimed=claimed,
         )
 
 
@@ -78,8 +81,10 @@ class NodeState(Struct, frozen=True):
         """The node `name` with these GPUs, of which `taken` (by UUID) is granted to pods. `rules` say how GPUs may be
         partitioned."""
         listed = gpus.gpus if isinstance(gpus, Inventory) else tuple(gpus)
-        held = taken or {}
-        states = tuple(GpuState.of(gpu, held.get(gpu.uuid, NOTHING), rules) for gpu in listed)
+        held, claimed = taken or {}, taken_by_claims(gpus.claims) if isinstance(gpus, Inventory) else {}
+        states = tuple(
+            GpuState.of(gpu, held.get(gpu.uuid, NOTHING), rules, claimed=gpu.uuid in claimed) for gpu in listed
+        )
         return cls(name=name, gpus=states, usage=_usage(states), log_level=log_level)
 
 
