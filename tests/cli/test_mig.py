@@ -7,11 +7,12 @@ from typer.testing import CliRunner
 
 from lamina.api.v1alpha1.conversion import write_inventory
 from lamina.cli.main import app
+from lamina.dra.slices import DIGEST
 from lamina.errors import BadInput
 from lamina.model.gpus import ExistingMigInstance, Gpu, Inventory, MigDeviceCount
 from lamina.model.mig_cards import MIG_CARDS
 from lamina.model.mig_devices import NO_STRATEGY
-from lamina.ports.kube import CONFIG_MAPS, EVENTS, INVENTORIES, NODES
+from lamina.ports.kube import CONFIG_MAPS, EVENTS, INVENTORIES, NODES, RESOURCE_SLICES
 from lamina.ports.kube.fake import FakeKube
 from tests.cli.commands import Commands
 
@@ -129,6 +130,25 @@ async def test_nodes_are_asked_and_listed(monkeypatch: pytest.MonkeyPatch) -> No
     ]
     missing = await asyncio.to_thread(CliRunner().invoke, app, ["mig", "apply", "missing", "all-1g.5gb"])
     assert isinstance(missing.exception, BadInput) and "there is no node missing" in str(missing.exception)
+
+
+@pytest.mark.parametrize("node", ["n", "other"])
+async def test_devices_that_are_offered_to_claims_alone_are_not_missed(
+    node: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    kube = FakeKube()
+    devices = (MigDeviceCount(profile="1g.5gb", count=7, reason=NO_STRATEGY),)
+    await kube.create(
+        INVENTORIES, {"metadata": {"name": "n"}, "spec": write_inventory(Inventory(node="n", mig_devices=devices))}
+    )
+    await kube.create(NODES, {"metadata": {"name": "n"}})
+    offered = [{"name": "gpu-0-mig", "attributes": {"profile": {"string": "1g.5gb"}}}]
+    pool = {"name": node, "generation": 1, "resourceSliceCount": 1}
+    spec = {"driver": "gpu.nvidia.com", "nodeName": node, "pool": pool, "devices": offered}
+    await kube.create(RESOURCE_SLICES, {"metadata": {"name": "s", "annotations": {DIGEST: "x"}}, "spec": spec})
+    lines = (await Commands(monkeypatch, kube).run("mig", "list")).output.splitlines()[1:]
+    assert lines[0].endswith("7 1g.5gb (for claims)" if node == "n" else "7 1g.5gb (not offered)")
+    assert len(lines) == (1 if node == "n" else 2)
 
 
 async def test_devices_that_are_not_offered_are_listed_with_the_reason(monkeypatch: pytest.MonkeyPatch) -> None:

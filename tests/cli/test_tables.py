@@ -133,9 +133,10 @@ def test_reasons_are_numbered_once_and_follow_in_one_line_each() -> None:
     assert lines[5:] == ["(1) node node-0: needs 900000 MiB; the largest GPU has 15360 MiB"]
 
 
-@pytest.mark.parametrize("phase", ["Succeeded", "Failed"])
-def test_a_pod_that_has_ended_holds_nothing(phase: str) -> None:
-    assert printed(cluster(pod("ended", node="node-0", phase=phase)))[1].split() == ["ended", phase, "node-0"]
+@pytest.mark.parametrize(("phase", "mark"), [("Succeeded", []), ("Failed", ["(1)"])])
+def test_a_pod_that_has_ended_holds_nothing(phase: str, mark: list[str]) -> None:
+    row = printed(cluster(pod("ended", node="node-0", phase=phase)))[1].split()
+    assert row == ["ended", phase, "node-0", *mark]
 
 
 def test_why_says_it_once_where_there_is_one_node_and_per_group_where_there_are_more() -> None:

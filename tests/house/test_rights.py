@@ -21,11 +21,12 @@ from lamina.operations.defrag_rounds import Rounds
 from lamina.operations.fit_groups import read_needed
 from lamina.operations.mig import mig_nodes
 from lamina.operations.node_labels import labeled_nodes
+from lamina.operations.pod_claims import read_claims
 from lamina.operations.pod_templates import PodTemplate
 from lamina.operations.refused_memory import last_refusal
 from lamina.operations.refused_workloads import refused_workloads
 from lamina.ports.clock import FakeClock
-from lamina.ports.kube import CONFIG_MAPS, INVENTORIES, NODES, PODS, RESOURCE_QUOTAS
+from lamina.ports.kube import CONFIG_MAPS, INVENTORIES, NODES, PODS, RESOURCE_CLAIMS, RESOURCE_QUOTAS, RESOURCE_SLICES
 from lamina.ports.kube.fake import FakeKube
 from tests.agent.node import RESOURCE, container, share
 from tests.agent.running_agent import Running as Agent
@@ -47,6 +48,10 @@ MEMBERS: tuple[tuple[dict[str, str], dict[str, str], dict[str, Any]], ...] = (
     ({}, {}, {"schedulingGroup": {"podGroupName": "g"}}),
 )
 """Labels, annotations and a part of the spec of members of each kind of pod group."""
+RESOURCE_SLICE = {
+    "metadata": {"name": "n-gpu.nvidia.com-0"},
+    "spec": {"driver": "gpu.nvidia.com", "nodeName": "n", "pool": {"name": "n", "generation": 1}},
+}
 RULES = {
     "control": (*install_rights.CONTROL_CLUSTER, *install_rights.CONTROL_OWN, install_rights.MAKES_ITS_NAMESPACE),
     "agent": (*install_rights.AGENT_CLUSTER, *install_rights.AGENT_OWN, *install_rights.AGENT_OF_NVIDIA),
@@ -65,6 +70,7 @@ RULES = {
     "hosts": rights_of_commands.HOSTS,
     "groups": rights_of_commands.GROUPS,
     "mig list": rights_of_commands.MIG_LIST,
+    "claims": (*rights_of_commands.CLAIMS, *rights_of_commands.CLAIMS_IF_POSSIBLE),
     "defrag": rights_of_commands.DEFRAG,
     "doctor": rights_of_commands.DOCTOR,
     "reset": rights_of_commands.RESET,
@@ -208,6 +214,15 @@ async def test_people_who_ask_where_pods_fit() -> None:
     assert noted.asked == as_a_reader("hosts")
 
 
+async def test_people_who_look_at_pods_with_claims() -> None:
+    kube = FakeKube()
+    for resource in (RESOURCE_CLAIMS, RESOURCE_SLICES):
+        await kube.create(resource, {"metadata": {"name": "a", "namespace": "default"}, "spec": {}})
+    noted = Noted("claims", kube)
+    await read_claims(noted)
+    assert noted.asked == rights("claims")
+
+
 async def test_people_who_ask_where_pod_groups_fit() -> None:
     noted = Noted("groups", FakeKube())
     pods = [
@@ -259,6 +274,7 @@ def as_a_reader(part: str) -> set[tuple[str, str, str]]:
 async def test_the_dashboard() -> None:
     kube = FakeKube()
     await kube.create(INVENTORIES, inventory_object())
+    await kube.create(RESOURCE_SLICES, RESOURCE_SLICE)
     noted, clock, board = Noted("dashboard", kube), FakeClock(), Board()
     following = asyncio.ensure_future(ClusterFeed(noted, clock, board).run())
     try:
@@ -272,6 +288,7 @@ async def test_the_dashboard_in_the_cluster() -> None:
     kube = ViewersKube()
     part = "dashboard in the cluster"
     await kube.create(INVENTORIES, {"metadata": {"name": "n"}, "spec": {}})
+    await kube.create(RESOURCE_SLICES, RESOURCE_SLICE)
     noted, clock, board = Noted(part, kube), FakeClock(), Board()
     following = asyncio.ensure_future(ClusterFeed(noted, clock, board).run())
     try:
@@ -334,7 +351,8 @@ async def test_the_doctor() -> None:
     patient.refusal = None  # admission is away: the pod that it should refuse has to be removed
     noted = Noted("doctor", patient.kube)
     await patient.findings(noted)
-    assert noted.asked == as_a_reader("doctor")
+    of_claims = {("doctor", resource, verb) for _, resource, verb in rights("claims")}
+    assert noted.asked | of_claims == as_a_reader("doctor") | of_claims
 
 
 async def test_reset() -> None:

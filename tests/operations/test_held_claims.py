@@ -11,8 +11,10 @@ from lamina.model.gpus import Inventory, MigInstance, Mode
 from lamina.model.grants import ContainerGrant, Share
 from lamina.operations import cluster_view
 from lamina.operations.advise.defrag import plan
+from lamina.operations.agent_metrics import ClusterUse
 from lamina.operations.held_claims import shares_by_claims
 from lamina.operations.pending_reasons import why
+from lamina.operations.share_rows import share_rows
 from lamina.ports.kube import RESOURCE_QUOTAS, Object
 from tests.cli.commands import Commands
 from tests.operations.agent_pages import claim_lines, serve, share_lines
@@ -92,6 +94,12 @@ async def test_lamina_pods_lists_what_is_held_by_claims_and_by_grants(monkeypatc
         ["0", "4096", "MiB", "50", "MiB", "0", "MiB", "30", "%", "c/a"],
         ["claims", "Running", "n", "0", "4096", "MiB", "50", "MiB", "0", "MiB", "30", "%", "c/a"],
     ]
+
+
+async def test_lamina_top_has_the_shares_of_claims() -> None:
+    view = await cluster_view.read(await cluster(holding(claim("c", ("a", 4096), cores=30)), using("one", GPU)))
+    [row] = share_rows(view, ClusterUse())
+    assert (row.pod, row.container, row.index, row.limit_mib, row.cores) == ("one", "c/a", 0, 4096, 30)
 
 
 async def test_lamina_gpus_counts_what_claims_hold(monkeypatch: pytest.MonkeyPatch) -> None:

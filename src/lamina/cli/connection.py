@@ -87,6 +87,8 @@ def silent_agents(use: "ClusterUse") -> list[str]:
 
 
 def warnings(cluster: "ClusterView") -> list[str]:
-    """The sentence that the configuration in force is not that of the ConfigMap, if it is not."""
-    refusal = cluster.config_refusal
-    return [f"the previous configuration is in force: {refusal}"] if refusal else []
+    """Sentences about what a view lacks: the configuration in force is not that of the ConfigMap, or claims of pods may
+    not be read."""
+    refusal, unread = cluster.config_refusal, cluster.claims.unread
+    claims = unread and any(pod["spec"].get("resourceClaims") for pod in cluster.pods)
+    return [*([f"the previous configuration is in force: {refusal}"] if refusal else []), *([unread] if claims else [])]

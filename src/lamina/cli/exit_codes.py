@@ -34,7 +34,7 @@ MEANINGS: Mapping[ExitCode, str] = {
 
 ANSWERS: Mapping[str, str] = {
     "why": "the pod, or a pod of the workload, is pending, refused or cannot start",
-    "fits": "a pod does not fit",
+    "fits": "a pod does not fit, or it is not known whether it does",
     "doctor": "a check failed",
     "verify": "a limit does not hold",
     "config diff": "the configurations differ",

@@ -31,8 +31,10 @@ def fits(
     have. What counts is what is free of GPUs, quotas on them, node selectors and required node affinity, taints,
     cordoned nodes, and CPU, memory and other resources of nodes. A pod group fits with as many members as its
     PodGroup needs, in the file or the cluster, or not at all. What pods demand of each other's places, host ports
-    and volumes are not checked. Exits with 0 if all pods fit, 1 if one does not, 2 for a manifest that cannot be read
-    or that admission would refuse, and 3 if the cluster cannot be reached.
+    and volumes are not checked. ResourceClaims, those of the file included, are tried on the devices that nodes
+    offer, if that is possible without evaluating their expressions. Exits with 0 if all pods fit, 1 if one does not
+    or if that is not known, 2 for a manifest that cannot be read or that admission would refuse, and 3 if the cluster
+    cannot be reached.
     """
     from lamina.cli.connection import (
         chosen_namespace,
@@ -45,7 +47,7 @@ def fits(
     from lamina.operations import cluster_view
     from lamina.operations.fit_check import FitCheck
     from lamina.operations.fit_groups import read_needed
-    from lamina.operations.pod_templates import pod_groups, pod_templates
+    from lamina.operations.pod_templates import claim_manifests, pod_groups, pod_templates
     from lamina.ports.user_files import read_text
 
     one_of(output, ANSWER_OUTPUTS, "--output")
@@ -53,13 +55,15 @@ def fits(
     where = "standard input" if file == _STDIN else str(file)
     chosen = chosen_namespace(namespace, kubeconfig)
     templates, groups = pod_templates(text, where, chosen), pod_groups(text, where, chosen)
+    claims = claim_manifests(text, where, chosen)
 
     async def read(kube: "Kube") -> "tuple[ClusterView, dict[GroupName, int | str]]":
-        return await cluster_view.read(kube, hosts=True), await read_needed(kube, templates, groups)
+        return await cluster_view.read(kube, hosts=True, claims=True), await read_needed(kube, templates, groups)
 
     cluster, needed = with_cluster(kubeconfig, read)
     warn_of_refused_configuration(cluster)
     warn_of_unread_nodes(cluster)
+    cluster.claims = cluster.claims.with_manifest(*claims)
     answers = list(FitCheck(cluster).check_all(templates, needed))
     if output != "text":
         print_document([answer._asdict() for answer in answers], output)

@@ -50,7 +50,7 @@ def pods(
     )
 
     async def read(kube: "ProxiedKube") -> "ListReading[PodEntry]":
-        cluster = await cluster_view.read(kube)
+        cluster = await cluster_view.read(kube, claims=True)
         where = None if all_namespaces else namespace
         shown = pods_with_gpus(cluster, where, selected)
         nodes = {pod["spec"].get("nodeName") for pod in shown} & cluster.inventories.keys()

@@ -40,7 +40,7 @@ def why(
     chosen = chosen_namespace(namespace, kubeconfig)
 
     async def explain(kube: "Kube") -> workloads.Explained:
-        cluster = await cluster_view.read(kube, hosts=True)
+        cluster = await cluster_view.read(kube, hosts=True, claims=True)
         warn_of_refused_configuration(cluster)
         warn_of_unread_nodes(cluster)
         if "/" in name and not name.startswith(("pod/", "pods/")):
@@ -48,7 +48,8 @@ def why(
         pod = pending_reasons.pod_named(cluster, chosen, name.rpartition("/")[2])
         lines = [*pending_reasons.why(cluster, chosen, pod["metadata"]["name"])]
         lines += await last_refusal(kube, pod) if pod["spec"].get("nodeName") else await taint_lines(kube, [pod])
-        return workloads.Explained(lines, runs=not pending_reasons.waiting_because(cluster, pod))
+        waits = bool(pending_reasons.waiting_because(cluster, pod))
+        return workloads.Explained(lines, waits, runs=pending_reasons.all_run(pod))
 
     explained = with_cluster(kubeconfig, explain)
     if output != "text":
@@ -57,5 +58,5 @@ def why(
     else:
         for line in explained.lines:
             console.print(line, soft_wrap=True, markup=False)
-    if not explained.runs:
+    if explained.waits:
         raise typer.Exit(ExitCode.NO)

@@ -174,7 +174,17 @@ DASHBOARD_CLUSTER = (
     Rule("inventories.lamina.dev", "list watch"),
     Rule("resourcequotas", "list watch"),
     Rule("nodes", "list watch"),
-    Rule("events", "list watch", why="when pods were refused GPU memory"),
+    Rule("events", "list watch", why="when pods were refused GPU memory, or why claims cannot be prepared"),
+    *(
+        Rule(resource, "list", why="what pods with ResourceClaims wait for; left out without it")
+        for resource in (
+            "resourceclaims.resource.k8s.io",
+            "resourceclaimtemplates.resource.k8s.io",
+            "deviceclasses.resource.k8s.io",
+            "resourceslices.resource.k8s.io",
+            "devicetaintrules.resource.k8s.io",
+        )
+    ),
     *(
         Rule(resource, "list", why="whose pods are refused; left out without it")
         for resource in (

@@ -26,6 +26,7 @@ MIG_LIST = (
     Rule("nodes", "list"),
     Rule("inventories.lamina.dev", "list"),
     Rule("events", "list", why="why a MIG configuration failed; left out without it"),
+    Rule("resourceslices.resource.k8s.io", "list", why="which devices are offered to claims; left out without it"),
 )
 REFUSALS = (Rule("events", "list", why="when a pod was refused GPU memory; left out without it"),)
 GROUPS = (
@@ -34,9 +35,18 @@ GROUPS = (
     Rule("podgroups.scheduling.volcano.sh", "get", why="of pods that belong to one"),
 )
 CONFIGURATION = (Rule("configmaps", "get", (CONFIG_MAP,), "in Lamina's namespace"),)
-DEVICE_TAINTS = (
+CLAIMS = tuple(
+    Rule(resource, "list", why="what pods with ResourceClaims wait for; without it, a warning says so")
+    for resource in (
+        "resourceclaims.resource.k8s.io",
+        "resourceclaimtemplates.resource.k8s.io",
+        "deviceclasses.resource.k8s.io",
+        "resourceslices.resource.k8s.io",
+    )
+)
+CLAIMS_IF_POSSIBLE = (
     Rule("devicetaintrules.resource.k8s.io", "list", why="which rules keep claims from devices; left out without it"),
-    Rule("resourceslices.resource.k8s.io", "list", why="the devices of these rules; left out without it"),
+    Rule("events", "list", why="why claims cannot be prepared on a node; left out without it"),
 )
 WORKLOADS = (
     Rule("deployments.apps", "get"),
@@ -52,7 +62,9 @@ REFUSED_WORKLOADS = tuple(
 DASHBOARD = (
     *(Rule(rule.resource, "list watch" if rule.names else "watch", rule.names, rule.why) for rule in READER),
     Rule("nodes", "list watch"),
-    Rule("events", "list watch", why="when pods were refused GPU memory"),
+    Rule("events", "list watch", why="when pods were refused GPU memory, or why claims cannot be prepared"),
+    *CLAIMS,
+    CLAIMS_IF_POSSIBLE[0],
     *(Rule(rule.resource, "list", why="whose pods are refused; left out without it") for rule in WORKLOADS),
 )
 CORDON = (Rule("nodes", "get patch"), Rule("inventories.lamina.dev", "get"))
@@ -67,7 +79,7 @@ DOCTOR = (
     Rule(_WEBHOOKS, "list"),
     Rule("resourceslices.resource.k8s.io", "list"),
     Rule("deviceclasses.resource.k8s.io", "list"),
-    DEVICE_TAINTS[0],
+    Rule("devicetaintrules.resource.k8s.io", "list", why="which rules keep claims from devices; left out without it"),
     Rule("pods", "create delete", why="`lamina-doctor` in default, a pod that admission has to refuse"),
 )
 RESET = (
@@ -107,7 +119,8 @@ VIEW = _merged(
     MIG_LIST,
     GROUPS,
     CONFIGURATION,
-    DEVICE_TAINTS,
+    CLAIMS,
+    CLAIMS_IF_POSSIBLE,
     DASHBOARD,
 )
 """Of the cluster role `lamina-view`: all commands that only read. `pods/proxy` is not among them, because it reaches
@@ -121,7 +134,7 @@ OF_COMMANDS: dict[str, tuple[Rule, ...]] = {
     "mig list": MIG_LIST,
     "config show, config diff": CONFIGURATION,
     "why POD, in addition to the first": REFUSALS,
-    "why, for pods with ResourceClaims": DEVICE_TAINTS,
+    "pods, why, fits, doctor, in addition to the first, for ResourceClaims": (*CLAIMS, *CLAIMS_IF_POSSIBLE),
     "pods, in addition to the first": REFUSED_WORKLOADS,
     "why KIND/NAME, in addition to the first": WORKLOADS,
     "dashboard, in addition to the first": DASHBOARD,

@@ -6,7 +6,7 @@ decision agree. They need read access only. `lamina why` and `lamina fits` also 
 
 import logging
 import time
-from collections.abc import Callable, Collection, Iterator, Mapping
+from collections.abc import Callable, Collection, Hashable, Iterator, Mapping
 from dataclasses import dataclass, field
 from functools import cached_property, partial
 from typing import NamedTuple, TypeVar
@@ -34,9 +34,10 @@ from lamina.model.requests import PodRequest
 from lamina.model.survivors import Survivor
 from lamina.operations import held_claims
 from lamina.operations.native_capacity import counted, forbidden, missing
+from lamina.operations.pod_claims import IMPLICIT, NO_CLAIMS, ClaimObjects, PodClaims, read_claims
 from lamina.operations.read_objects import ReadObjects
 from lamina.operations.taken_tickets import TakenTickets
-from lamina.placement import Explanation, HostRefusal, Hosts, Miss, NodeState, explain
+from lamina.placement import Cause, Explanation, HostRefusal, Hosts, Miss, NodeState, explain, explain_counted
 from lamina.ports.kube import (
     CONFIG_MAPS,
     GRANTS,
@@ -51,6 +52,9 @@ from lamina.ports.kube import (
 )
 
 log = logging.getLogger(__name__)
+
+NO_DEVICES = Miss("it offers no devices to claims", Cause.NO_GPU, True, (int(Cause.NO_GPU), 0, 0.0))
+"""What a node lacks for every claim whose agent serves none."""
 
 _T = TypeVar("_T")
 
@@ -69,11 +73,11 @@ class ClusterView:
     """The nodes themselves; None where they were not read, so that only GPUs count."""
     config_refusal: str = ""
     """Why the text in the ConfigMap is refused; `config` is then the configuration in force."""
-    _explained: dict[tuple[PodRequest, frozenset[tuple[str, int]], str, bytes], Explanation] = field(
-        default_factory=dict, repr=False
-    )
-    """By request, counted native devices, of which a request has the names alone, why a quota forbids them, and what
-    decides on which nodes kube-scheduler allows the pod."""
+    claims: PodClaims = field(default_factory=PodClaims, repr=False)
+    """By which pods request GPUs."""
+    _explained: dict[tuple[Hashable, ...], Explanation] = field(default_factory=dict, repr=False)
+    """By request, counted native devices, of which a request has the names alone, why a quota forbids them, claims, and
+    what decides on which nodes kube-scheduler allows the pod."""
 
     parsed: Mapping[int, ParsedPod] = field(default_factory=dict, repr=False)
     """Pods that have been parsed, by the `id` of their objects."""
@@ -102,23 +106,30 @@ class ClusterView:
 
     def explain(self, pod: Object) -> Explanation | None:
         """Where the pod fits and why not elsewhere; None if it requests no GPU. Raises BadInput as admission does."""
-        request = self.bounded(pod)
-        if request is None:
+        request, claims = self.bounded(pod), self.claims.of(pod)
+        if request is None and not claims:
             return None
         uid = pod["metadata"]["uid"]
-        if self.ledger.grants_of(uid):
+        if request is not None and self.ledger.grants_of(uid):
             lacking = self.lacking(pod, request)
             return explain(request, [self.node(name, without=uid) for name in sorted(self.inventories)], lacking)
         # Pending replicas request the same of the same nodes, so one search serves all of them.
         template = self.parse(pod).template if self.hosts is not None else b""
-        key = request, frozenset(counted(pod).items()), self._uncounted(pod, request.native_devices), template
+        devices = counted(pod)
+        uncounted = self._uncounted(pod, devices if request is None else request.native_devices)
+        wanted = tuple((each.wanted, each.node) for each in claims)
+        key = request, frozenset(devices.items()), uncounted, wanted, template
         if key not in self._explained:
-            self._explained[key] = explain(request, self.nodes, self.lacking(pod, request))
+            lacking = self.lacking(pod, request)
+            if request is None:
+                self._explained[key] = explain_counted(lacking)
+            else:
+                self._explained[key] = explain(request, self.nodes, lacking)
         return self._explained[key]
 
     def lacking(self, pod: Object, request: PodRequest | None) -> dict[str, Miss | None]:
         """Why nodes do not fit, whatever is free of their GPUs. None for nodes with enough native devices."""
-        lacking = self.lacking_devices(pod, request)
+        lacking = self.lacking_gpus(pod, request)
         for name in list(lacking) if request is None else self.inventories:
             if self.hosts is not None and (miss := self.hosts.miss(pod, name)) is not None:
                 lacking[name] = miss
@@ -138,6 +149,17 @@ class ClusterView:
         if request is None or not request.only_native_reason:
             return lacking
         return dict.fromkeys(self.inventories, forbidden(request.only_native_reason)) | lacking
+
+    def lacking_gpus(self, pod: Object, request: PodRequest | None) -> dict[str, Miss | None]:
+        """What nodes lack of native devices and for claims, which kube-scheduler decides; None for those with enough of
+        all that the pod requests."""
+        lacking = self.lacking_devices(pod, request)
+        if not self.claims.of(pod):
+            return lacking
+        misses = dict.fromkeys(self.inventories, None if self.claims.unread else NO_DEVICES) | self.claims.misses(pod)
+        if request is not None:
+            return lacking | {name: misses[name] for name in self.inventories if misses[name] is not None}
+        return {name: misses[name] or miss for name, miss in lacking.items()} if counted(pod) else misses
 
     def host_refusals(self, pod: Object, node: str) -> tuple[HostRefusal, ...]:
         """All that keeps the pod from the node, whatever is free of its GPUs."""
@@ -171,7 +193,13 @@ class ClusterView:
     @cached_property
     def claim_lines(self) -> tuple[str, ...]:
         """The GPUs that take no shares because ResourceClaims have them, in sentences."""
-        return tuple(held_claims.lines(self.inventories))
+        return tuple(held_claims.lines(self.inventories, ", which takes no shares meanwhile"))
+
+    @cached_property
+    def lines_for_claims(self) -> tuple[str, ...]:
+        """What ResourceClaims hold, and the GPUs that they do not get because of grants, in sentences."""
+        granted = held_claims.granted_lines(self.inventories, self.ledger.holdings.taken)
+        return (*held_claims.lines(self.inventories), *granted)
 
     @cached_property
     def nodes(self) -> list[NodeState]:
@@ -194,13 +222,15 @@ class ClusterObjects(NamedTuple):
     quotas: list[Object]
     config_map: Object | None = None
     nodes: list[Object] | None = None
+    claims: ClaimObjects = NO_CLAIMS
 
 
 NOT_INSTALLED = "Lamina is not installed in this cluster: inventories.lamina.dev does not exist; see `lamina install`"
 
 
-async def read(kube: Kube, *, hosts: bool = False) -> ClusterView:
-    """Read all of it, the nodes themselves only with `hosts` and where that is allowed.
+async def read(kube: Kube, *, hosts: bool = False, claims: bool = False) -> ClusterView:
+    """Read all of it, the nodes themselves only with `hosts` and where that is allowed, and what ResourceClaims are
+    read from only with `claims`.
 
     Raises BadInput where Lamina is not installed.
     """
@@ -213,7 +243,8 @@ async def read(kube: Kube, *, hosts: bool = False) -> ClusterView:
     pods = (await kube.list(PODS)).items
     quotas = (await kube.list(RESOURCE_QUOTAS)).items
     nodes = await _nodes(kube) if hosts else None
-    return view_of(ClusterObjects(inventories, grants, pods, quotas, config_map, nodes))
+    claimed = await read_claims(kube) if claims else NO_CLAIMS
+    return view_of(ClusterObjects(inventories, grants, pods, quotas, config_map, nodes, claimed))
 
 
 async def _nodes(kube: Kube) -> list[Object] | None:
@@ -265,6 +296,7 @@ class ClusterReader:
             quotas=quotas,
             hosts=None if objects.nodes is None else _hosts(objects.nodes, objects.pods, configured.config),
             config_refusal=configured.refusal,
+            claims=PodClaims(objects.claims),
             parsed={id(each.parsed.obj): each.parsed for each in pods},
         )
 
@@ -296,7 +328,11 @@ def _ledger(inventories: list[Inventory], pods: list[_ReadPod], records: list[Gr
 def _hosts(nodes: list[Object], pods: list[Object], config: Config) -> Hosts:
     """The nodes themselves, without resources that Lamina counts, or that inventories have the count of."""
     names = {name for each in resource_names(config) for name in each.all}
-    return Hosts(nodes, pods, lambda resource: resource in names or bool(native_resources([resource])))
+    return Hosts(
+        nodes,
+        pods,
+        lambda resource: resource in names or bool(native_resources([resource])) or resource.startswith(IMPLICIT),
+    )
 
 
 async def text_in_force(kube: Kube) -> TextInForce:

@@ -64,7 +64,7 @@ def changes(
 def _obstacles(
     cluster: ClusterView, pod: Object, request: PodRequest | None, states: Mapping[str, NodeState]
 ) -> Iterator[_Obstacles]:
-    devices = cluster.lacking_devices(pod, request)
+    devices = cluster.lacking_gpus(pod, request)
     for name, state in states.items():
         if name in devices:
             yield _Obstacles(name, cluster.host_refusals(pod, name), devices[name])

@@ -4,7 +4,7 @@ Pods are tried one after another on one reading of the cluster, and each takes i
 """
 
 from collections import Counter, defaultdict
-from collections.abc import Collection, Iterator, Mapping
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
 from typing import NamedTuple
 
 from lamina.controller.ledger.claims import GrantRecord
@@ -25,9 +25,10 @@ from lamina.ports.kube import Object
 
 
 class FitAnswer(NamedTuple):
-    """What was found of one template: whether all of its pods fit, and the lines that say so."""
+    """What was found of one template: whether all of its pods fit, None where that is not known, and the lines that say
+    so."""
 
-    fits: bool
+    fits: bool | None
     lines: tuple[str, ...]
 
 
@@ -58,11 +59,15 @@ class FitCheck:
     def check(self, template: PodTemplate) -> FitAnswer:
         """Try the pods of a template until one does not fit. Raises BadInput for pods that admission refuses."""
         request = self._request(template)
-        if request is None and not counted(template.pod):
+        if request is None and not counted(template.pod) and not self._cluster.claims.of(template.pod):
             return FitAnswer(True, (f"{template.title} requests no GPU.",))
         places: Counter[str] = Counter()
         for _ in range(template.number):
             pod = self._next_pod(template)
+            if unknown := self._unknown(pod, request):
+                who = f"one more pod of {template.title}" if places else template.title
+                lines = (*_fitting(template, places), f"Whether {who} fits is not known: {unknown}.")
+                return FitAnswer(None, lines)
             place = "" if self._refusal(pod) else self._place(pod, request)
             if not place:
                 return FitAnswer(False, (*_fitting(template, places), *self._reasons(template, pod, request, places)))
@@ -74,7 +79,8 @@ class FitCheck:
         if isinstance(needed, str):
             return FitAnswer(False, (f"{needed}.",))
         plain = [template for template in templates if self._request(template) is None]
-        lines = [line for template in plain for line in self.check(template).lines]
+        answers = [self.check(template) for template in plain]
+        lines = [line for answer in answers for line in answer.lines]
         trial = GroupTrial.of(self._cluster, name, needed - sum(template.number for template in plain))
         pods = [
             Member(parse_pod(self._next_pod(template), self._cluster.config), template)
@@ -95,7 +101,7 @@ class FitCheck:
                 missing = pod, template
         if missing is None:
             lines += [line for template in templates for line in _fitting(template, places[template.title])]
-            return FitAnswer(True, tuple(lines))
+            return FitAnswer(_all_fit(answers), tuple(lines))
         enough = len(placed) >= trial.lacking
         if enough:
             lines += [line for template in templates for line in _fitting(template, places[template.title])]
@@ -139,17 +145,47 @@ class FitCheck:
     def _place(self, pod: Object, request: PodRequest | None) -> str:
         """Give the pod its place on the node with the best score. Returns the place in words, empty without one."""
         lacking = self._cluster.lacking(pod, request)
-        native = next((name for name in sorted(lacking) if lacking[name] is None), "")
+        if self._cluster.claims.problem(pod):
+            return ""
+        certain = self._with_claims(pod)
+        native = next((name for name in sorted(lacking) if lacking[name] is None and certain(name)), "")
         bounded = self._cluster.bounded(pod)
         placements = {} if bounded is None else self._placements(bounded, without=lacking)
-        if placements and request is not None:
-            node = max(sorted(placements), key=lambda name: placements[name].score)
-            return self._grant(pod, node, placements[node].containers, request)
+        granting = sorted(filter(certain, placements))
+        if granting and request is not None:
+            node = max(granting, key=lambda name: placements[name].score)
+            devices = self._take_devices(pod, node)
+            return f"{self._grant(pod, node, placements[node].containers, request)}{devices}"
         if native:
+            devices = self._take_devices(pod, native)
             self._cluster.pods.append({**pod, "spec": {**pod["spec"], "nodeName": native}})
             self._take_host(pod, native)
-            return f"{native}, where kubelet chooses the devices"
+            return f"{native}{devices}" if not counted(pod) else f"{native}{devices}, where kubelet chooses the devices"
         return ""
+
+    def _with_claims(self, pod: Object) -> Callable[[str], bool]:
+        """Whether a node certainly has room for the claims of the pod."""
+        claims = self._cluster.claims.of(pod)
+        fits = self._cluster.claims.fits(claims) if claims else {}
+        return lambda node: not claims or (node in fits and fits[node].certain and not fits[node].lacks)
+
+    def _take_devices(self, pod: Object, node: str) -> str:
+        """Give the claims of the pod their devices. Returns these in words."""
+        devices = self._cluster.claims.take(pod, node) if self._cluster.claims.of(pod) else ()
+        return f" {', '.join(devices)}" if devices else ""
+
+    def _unknown(self, pod: Object, request: PodRequest | None) -> str:
+        """Why it is not known whether the pod fits, or nothing. Where a node certainly has room, or none has, it is."""
+        claims = self._cluster.claims
+        if not claims.of(pod) or claims.problem(pod):
+            return ""
+        if claims.unread:
+            return claims.unread
+        lacking, certain = self._cluster.lacking(pod, request), self._with_claims(pod)
+        possible = [node for node in claims.rooms if lacking.get(node) is None]
+        if not possible or any(map(certain, possible)):
+            return ""
+        return f"kube-scheduler finds devices for its claims, by rules that are not evaluated here; {claims.offered}"
 
     def _placements(self, request: PodRequest, *, without: Collection[str]) -> dict[str, PodPlacement]:
         """Where a grant is possible, by node."""
@@ -184,6 +220,9 @@ class FitCheck:
             if not self._cluster.parse(pod).not_placed:
                 yield f"  To change that: request less, or raise the quota of namespace {pod['metadata']['namespace']}."
             return
+        if problem := self._cluster.claims.problem(pod):
+            yield f"{who} does not fit: {problem}."
+            return
         request = self._cluster.bounded(pod)
         lacking = self._cluster.lacking(pod, request)
         if request is None:
@@ -195,6 +234,11 @@ class FitCheck:
             yield f"{who} does not fit now: {explanation.summary}."
             yield from node_lines(explanation)
         yield from changes(self._cluster, pod, request, self._states)
+
+
+def _all_fit(answers: Iterable[FitAnswer]) -> bool | None:
+    found = {answer.fits for answer in answers}
+    return False if False in found else None if None in found else True
 
 
 def _fitting(template: PodTemplate, places: Counter[str]) -> Iterator[str]:

@@ -1,6 +1,6 @@
 """What pods hold by ResourceClaims, and what is claimed of each GPU, as the agents publish it."""
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 
 from msgspec import structs
 
@@ -39,8 +39,8 @@ def claimed(inventory: Inventory) -> dict[str, Taken]:
     return taken_by_claims(inventory.claims)
 
 
-def lines(inventories: Mapping[str, Inventory]) -> Iterator[str]:
-    """The GPUs that take no shares because claims have them, in sentences."""
+def lines(inventories: Mapping[str, Inventory], meaning: str = "") -> Iterator[str]:
+    """What claims hold of GPUs, in sentences that end with what that means."""
     found = []
     for node in sorted(inventories):
         indices = {gpu.uuid: gpu.index for gpu in inventories[node].gpus}
@@ -50,6 +50,21 @@ def lines(inventories: Mapping[str, Inventory]) -> Iterator[str]:
             memory_mib = sum(held.memory_mib for held in taken.values())
             if taken:
                 found.append(f"ResourceClaim {claim} holds {memory_mib} MiB of GPU {gpus} of node {node}")
-    yield from (f"  {sentence}, which takes no shares meanwhile" for sentence in found[:_SHOWN])
+    yield from (f"  {sentence}{meaning}" for sentence in found[:_SHOWN])
     if len(found) > _SHOWN:
         yield f"  {len(found) - _SHOWN} more ResourceClaims hold GPUs"
+
+
+def granted_lines(inventories: Mapping[str, Inventory], taken: Callable[[str], Mapping[str, Taken]]) -> Iterator[str]:
+    """The GPUs that claims do not get because pods have them by grants, in sentences. `taken` is what grants have."""
+    found = []
+    for node in sorted(inventories):
+        held = taken(node)
+        indices = sorted(gpu.index for gpu in inventories[node].gpus if gpu.uuid in held)
+        if indices:
+            found.append(
+                f"  pods hold GPU {', '.join(map(str, indices))} of node {node} by grants, so no claim gets it"
+            )
+    yield from found[:_SHOWN]
+    if len(found) > _SHOWN:
+        yield f"  pods hold GPUs of {len(found) - _SHOWN} more nodes by grants"

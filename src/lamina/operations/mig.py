@@ -1,12 +1,13 @@
 """MIG: the profiles of cards, what the nodes of a cluster have, and the request for another configuration."""
 
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping, Set
 
 from msgspec import Struct
 
 from lamina.agent.mig.partitioner import FAILED, LABEL, NOT_APPLIED, PENDING, STATE
 from lamina.configuration import CONFIG_MAP_NAMESPACE, mig_parted
 from lamina.configuration.mig_parted import CONFIG_MAP, CONFIG_MAP_KEY
+from lamina.dra.slices import digest_of
 from lamina.errors import BadInput
 from lamina.model.cards import card as gpu_card
 from lamina.model.gpus import MigDeviceCount
@@ -14,7 +15,17 @@ from lamina.model.mig import MigCard
 from lamina.model.mig_cards import MIG_CARDS, mig_card
 from lamina.model.mig_devices import PREFIX, strategy_hint
 from lamina.name_hints import nearest
-from lamina.ports.kube import CONFIG_MAPS, EVENTS, INVENTORIES, NODES, Kube, NotFound, Object, Refused
+from lamina.ports.kube import (
+    CONFIG_MAPS,
+    EVENTS,
+    INVENTORIES,
+    NODES,
+    RESOURCE_SLICES,
+    Kube,
+    NotFound,
+    Object,
+    Refused,
+)
 
 
 class ProfileEntry(Struct, frozen=True, kw_only=True, rename="camel"):
@@ -87,14 +98,14 @@ async def mig_nodes(kube: Kube, selected: Callable[[Mapping[str, str]], bool] | 
         inventories = []
     specs = {inventory["metadata"]["name"]: inventory["spec"] for inventory in inventories}
     instances = {name: _instances(spec) for name, spec in specs.items()}
-    nodes, reasons = [], await _reasons(kube)
+    nodes, reasons, claimable = [], await _reasons(kube), await _offered_to_claims(kube)
     for node in (await kube.list(NODES)).items:
         name, labels = node["metadata"]["name"], node["metadata"].get("labels") or {}
         if selected is not None and not selected(labels):
             continue
         allocatable = (node.get("status") or {}).get("allocatable") or {}
         counts = {key.removeprefix(PREFIX): count for key, count in allocatable.items() if key.startswith(PREFIX)}
-        others, withheld = _others(specs.get(name, {}))
+        others, withheld = _others(specs.get(name, {}), claimable.get(name, frozenset()))
         if LABEL in labels or counts or others or instances.get(name):
             devices = sorted(f"{count} {profile}" for profile, count in counts.items() if count != "0")
             described = (*devices, *others, *instances.get(name, ()))
@@ -115,8 +126,24 @@ async def _reasons(kube: Kube) -> dict[str, str]:
     return {event["involvedObject"]["name"]: str(event.get("message", "")) for event in failures}
 
 
-def _others(inventory: Object) -> tuple[list[str], str]:
-    """The devices that are offered under another resource than that of their profile or not at all, and why not."""
+async def _offered_to_claims(kube: Kube) -> Mapping[str, Set[str]]:
+    """The profiles of the MIG devices that claims may get, by node; nothing where slices cannot be read."""
+    try:
+        slices = (await kube.list(RESOURCE_SLICES)).items
+    except (Refused, NotFound):
+        return {}
+    found: dict[str, set[str]] = {}
+    for each in slices:
+        for device in each["spec"].get("devices") or () if digest_of(each) else ():
+            profile = ((device.get("attributes") or {}).get("profile") or {}).get("string")
+            if profile:
+                found.setdefault(each["spec"].get("nodeName") or "", set()).add(profile)
+    return found
+
+
+def _others(inventory: Object, claimable: Set[str]) -> tuple[list[str], str]:
+    """The devices that are offered under another resource than that of their profile, to claims alone, or not at all,
+    and why not."""
     shown, withheld = [], ""
     for wire in inventory.get("migDevices", ()):
         devices = MigDeviceCount(
@@ -125,7 +152,9 @@ def _others(inventory: Object) -> tuple[list[str], str]:
             resource=wire.get("resource", ""),
             reason=wire.get("reason", ""),
         )
-        if not devices.resource:
+        if not devices.resource and devices.profile in claimable:
+            shown.append(f"{devices.count} {devices.profile} (for claims)")
+        elif not devices.resource:
             shown.append(f"{devices.count} {devices.profile} (not offered)")
             withheld = f"{devices.reason}{strategy_hint(devices)}"
         elif not devices.resource.startswith(PREFIX):

@@ -15,6 +15,10 @@ _SHOWN_SURVIVORS = 5
 _SHOWN_HOLDERS = 5
 _NO_ANSWER = "kube-scheduler had no answer from the controller of Lamina; see `lamina doctor`"
 """In the place of messages that name the address of the extender, which tells a user nothing."""
+CREATED = "its containers are being created"
+"""What is said of a pod on a node before anything is known to keep it from starting."""
+_CREATING = (None, "ContainerCreating", "PodInitializing")
+"""Why containers wait that nothing keeps from starting."""
 
 
 def why(cluster: ClusterView, namespace: str, name: str) -> Iterator[str]:
@@ -26,7 +30,7 @@ def why_pod(cluster: ClusterView, pod: Object) -> Iterator[str]:
     """The lines about this pod of the cluster."""
     namespace, name, node = pod["metadata"]["namespace"], pod["metadata"]["name"], pod["spec"].get("nodeName")
     if node:
-        yield from _on_node(pod, node)
+        yield from _on_node(cluster, pod, node)
         yield from cluster.taken_tickets.line_of(pod)
         return
     parsed, rules = cluster.parse(pod), cluster.rules
@@ -42,12 +46,15 @@ def why_pod(cluster: ClusterView, pod: Object) -> Iterator[str]:
         yield from _survivors(cluster, namespace)
         return
     explanation = cluster.explain(pod)
-    yield from _unplaced(pod, explanation, checked=cluster.hosts is not None)
+    if problem := cluster.claims.problem(pod):
+        yield f"{name} is pending: {problem}."
+    else:
+        yield from _unplaced(cluster, pod, explanation)
     if explanation is None:
         yield from native_lines(pod, cluster.lacking_devices(pod, None), cluster.inventories.values())
-    if explanation is not None and not explanation.fitting:
+    if explanation is not None and not explanation.fitting and not problem:
         yield from _survivors(cluster)
-        yield from cluster.claim_lines
+        yield from cluster.lines_for_claims if cluster.claims.of(pod) else cluster.claim_lines
         yield from list(cluster.taken_tickets.lines())[:_SHOWN_HOLDERS]
     if message := _scheduler_message(pod):
         yield f"Scheduler: {message}"
@@ -64,8 +71,8 @@ def pod_named(cluster: ClusterView, namespace: str, name: str) -> Object:
 def waiting_because(cluster: ClusterView, pod: Object) -> str:
     """One sentence for a table; empty for a pod that is not waiting."""
     if pod["spec"].get("nodeName"):
-        return "; ".join(_container_reasons(pod))
-    if refusal := cluster.rules.refused_everywhere(cluster.parse(pod)):
+        return "; ".join(_container_reasons(cluster, pod))
+    if refusal := cluster.rules.refused_everywhere(cluster.parse(pod)) or cluster.claims.problem(pod):
         return refusal
     explanation = cluster.explain(pod)
     if explanation is None or explanation.fitting:
@@ -77,9 +84,16 @@ def _named(pod: Object, namespace: str, name: str) -> bool:
     return (pod["metadata"]["namespace"], pod["metadata"]["name"]) == (namespace, name)
 
 
-def _on_node(pod: Object, node: str) -> Iterator[str]:
+def all_run(pod: Object) -> bool:
+    """Whether all containers of the pod run, except those that run before the others."""
+    status = pod.get("status") or {}
+    states = [each.get("state") or {} for each in status.get("containerStatuses") or ()]
+    return status.get("phase") == "Running" and all("running" in state for state in states)
+
+
+def _on_node(cluster: ClusterView, pod: Object, node: str) -> Iterator[str]:
     name, phase = pod["metadata"]["name"], pod.get("status", {}).get("phase", "Unknown")
-    reasons = list(_container_reasons(pod))
+    reasons = list(_container_reasons(cluster, pod))
     if not reasons:
         yield f"{name} is not pending: it is {phase} on node {node}."
         return
@@ -87,19 +101,22 @@ def _on_node(pod: Object, node: str) -> Iterator[str]:
     yield from (f"  {reason}" for reason in reasons)
 
 
-def _container_reasons(pod: Object) -> Iterator[str]:
-    """The state of each container that is not running."""
+def _container_reasons(cluster: ClusterView, pod: Object) -> Iterator[str]:
+    """The state of each container that is not running, or why containers cannot be created."""
     status = pod.get("status", {})
+    named = False
     for container in [*status.get("initContainerStatuses", []), *status.get("containerStatuses", [])]:
         waiting = container.get("state", {}).get("waiting")
-        if waiting and waiting.get("reason") not in (None, "ContainerCreating", "PodInitializing"):
+        if waiting and waiting.get("reason") not in _CREATING:
             yield f"{container['name']}: {waiting['reason']}: {waiting.get('message', '')}".rstrip(": ")
-    if status.get("phase") == "Failed" and status.get("message"):
-        yield str(status["message"])
+            named = True
+    if status.get("phase") == "Failed":
+        yield str(status.get("message") or status.get("reason") or "it has failed")
+    elif status.get("phase") == "Pending" and not named:
+        yield cluster.claims.not_prepared(pod) or CREATED
 
 
-def _unplaced(pod: Object, explanation: Explanation | None, *, checked: bool) -> Iterator[str]:
-    """With `checked`, the nodes themselves were looked at too."""
+def _unplaced(cluster: ClusterView, pod: Object, explanation: Explanation | None) -> Iterator[str]:
     name = pod["metadata"]["name"]
     if explanation is None and (names := counted(pod)):
         yield f"{name} requests {' and '.join(names)}, which kube-scheduler counts itself."
@@ -109,7 +126,9 @@ def _unplaced(pod: Object, explanation: Explanation | None, *, checked: bool) ->
         return
     if explanation.fitting:
         alone = "" if group_of(pod) is None else " without the rest of its group"
-        only = "" if checked else ", as far as GPUs are concerned"
+        only = "" if cluster.hosts is not None else ", as far as GPUs are concerned"
+        if cluster.claims.of(pod) and not cluster.claims.is_certain(pod):
+            only = f"{only}, if kube-scheduler finds devices for its claims, which is not known here"
         yield f"{name} would fit now{alone}{only}: {explanation.summary}."
     else:
         yield f"{name} is pending: {explanation.summary}."

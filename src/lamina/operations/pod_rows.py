@@ -4,19 +4,16 @@ from collections.abc import Callable, Iterable, Iterator, Mapping
 
 from msgspec import Struct
 
-from lamina.dialects import parse
-from lamina.errors import BadInput
 from lamina.model.pod_status import is_over
 from lamina.operations.agent_metrics import ClusterUse
 from lamina.operations.cluster_view import ClusterView
-from lamina.operations.held_claims import shares_by_claims
 from lamina.operations.held_shares import HeldShare, held_shares, shares_of_survivor
-from lamina.operations.native_capacity import counted
 from lamina.operations.pending_reasons import waiting_because
+from lamina.operations.pod_gpus import pod_gpus
 from lamina.ports.kube import Object
 
 _SURVIVES = "it is deleted, but its processes still run, so its shares count"
-DELETED, REFUSED = "Deleted", "Refused"
+DELETED, REFUSED, CREATING = "Deleted", "Refused", "ContainerCreating"
 
 
 class PodEntry(Struct, frozen=True, kw_only=True, rename="camel"):
@@ -46,7 +43,7 @@ def pods_with_gpus(cluster: ClusterView, namespace: str | None, selected: Select
         for pod in sorted(cluster.pods, key=_order)
         if namespace in (None, pod["metadata"]["namespace"])
         and (selected is None or selected(pod["metadata"].get("labels") or {}))
-        and _requests_gpus(pod, cluster)
+        and pod_gpus(cluster, pod)
     ]
 
 
@@ -82,25 +79,21 @@ def _order(pod: Object) -> tuple[bool, str, str]:
     return (not pod["spec"].get("nodeName"), pod["metadata"]["namespace"], pod["metadata"]["name"])
 
 
-def _requests_gpus(pod: Object, cluster: ClusterView) -> bool:
-    if pod["metadata"]["uid"] in cluster.grants or shares_by_claims(pod, cluster.inventories):
-        return True
-    try:
-        return parse(pod, cluster.config) is not None or bool(counted(pod))
-    except BadInput:
-        return True
-
-
 def _row(pod: Object, cluster: ClusterView, use: ClusterUse) -> PodEntry:
-    meta, node = pod["metadata"], pod["spec"].get("nodeName", "")
-    phase = pod.get("status", {}).get("phase", "Unknown")
-    by_kubelet = bool(node) and not is_over(pod) and meta["uid"] not in cluster.grants
+    meta, node, gpus = pod["metadata"], pod["spec"].get("nodeName", ""), pod_gpus(cluster, pod)
+    by_kubelet = bool(node) and not is_over(pod) and not (gpus.grant or gpus.held_by_claims)
     return _entry(
-        (meta["namespace"], meta["name"], phase, node),
+        (meta["namespace"], meta["name"], _status(pod), node),
         held_shares(pod, cluster, use),
-        counted(pod) if by_kubelet and not shares_by_claims(pod, cluster.inventories) else {},
+        gpus.devices if by_kubelet else {},
         waiting_because(cluster, pod),
     )
+
+
+def _status(pod: Object) -> str:
+    """Its phase, with the name that kubectl has for a pod on a node whose containers do not run yet."""
+    phase = str(pod.get("status", {}).get("phase", "Unknown"))
+    return CREATING if phase == "Pending" and pod["spec"].get("nodeName") else phase
 
 
 def _entry(

@@ -55,6 +55,18 @@ def pod_groups(text: str, where: str, namespace: str) -> dict[GroupName, int]:
     return found
 
 
+def claim_manifests(text: str, where: str, namespace: str) -> tuple[list[Object], list[Object]]:
+    """The ResourceClaims and the ResourceClaimTemplates of the documents. Raises BadInput."""
+    found: dict[str, list[Object]] = {"ResourceClaim": [], "ResourceClaimTemplate": []}
+    for obj in (obj for document in load_documents(text, where) for obj in _objects(document, where)):
+        if obj["kind"] in found:
+            meta = obj.get("metadata")
+            if not isinstance(meta, dict) or not meta.get("name") or not isinstance(obj.get("spec"), dict):
+                raise BadInput(f"{where}: a {obj['kind']} needs a name and a spec")
+            found[obj["kind"]].append({**obj, "metadata": {"namespace": namespace, **meta}})
+    return found["ResourceClaim"], found["ResourceClaimTemplate"]
+
+
 def _objects(document: Any, where: str) -> Iterator[Mapping[str, Any]]:
     if document is None:
         return

@@ -37,9 +37,10 @@ _SHOWN_PODS = 5
 
 
 class Explained(NamedTuple):
-    """The lines of `lamina why`. `runs` is False if a pod is pending, refused or cannot start."""
+    """The lines of `lamina why`. `waits` if a pod is pending, refused or cannot start; `runs` if all containers run."""
 
     lines: Sequence[str]
+    waits: bool
     runs: bool
 
 
@@ -59,7 +60,9 @@ async def why(kube: Kube, cluster: ClusterView, namespace: str, which: str) -> E
         lines += [_of_others(others)] if others else []
     if more := sum(map(len, waiting.values())) - sum(map(len, shown)):
         lines.append(f"{more} more {'pod' if more == 1 else 'pods'} of {title} {'is' if more == 1 else 'are'} pending.")
-    return Explained([*lines, *await taint_lines(kube, pods)], runs=not warnings and not waiting)
+    waits = bool(warnings or waiting)
+    runs = not waits and all(map(pending_reasons.all_run, pods))
+    return Explained([*lines, *await taint_lines(kube, pods)], waits, runs)
 
 
 async def find_workload(kube: Kube, namespace: str, which: str) -> tuple[Resource, Object]:

@@ -6,7 +6,7 @@ from lamina.placement.hosts.hosts import Hosts
 from lamina.placement.hosts.refusals import HostRefusal
 from lamina.placement.rules.refusal import Cause
 from lamina.placement.search.bounds import most_pods
-from lamina.placement.search.explain import Explanation, explain
+from lamina.placement.search.explain import Explanation, explain, explain_counted
 from lamina.placement.search.fit import PodPlacement, counted, fit
 from lamina.placement.search.policies import node_score
 from lamina.placement.search.remedies import remedies
@@ -32,6 +32,7 @@ __all__ = [
     "alike",
     "counted",
     "explain",
+    "explain_counted",
     "fit",
     "miss_of",
     "most_pods",

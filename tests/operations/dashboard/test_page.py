@@ -56,7 +56,7 @@ async def test_the_health_of_a_gpu_is_a_strip_to_scale_and_in_words(page: Page) 
 
 async def test_a_claim_is_a_part_that_leads_to_no_pod(page: Page) -> None:
     claim = GpuPart(pod="", name="claim team/big", memory_mib=8000, cores=30)
-    page.board.post(ClusterDocument(nodes={"n": node("n", gpu("n", 0, claim))}))
+    page.board.post(ClusterDocument(nodes={"n": node("n", gpu("n", 0, claim, mode="claims"))}))
     await page.until("document.querySelector('.memory .others') !== null")
     assert await page.texts(".memory .share") == ["claim team/big"]
     assert await page.run("document.querySelectorAll('button.share').length") == 0

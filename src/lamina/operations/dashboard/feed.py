@@ -21,6 +21,7 @@ from lamina.operations.dashboard.document import ClusterDocument
 from lamina.operations.dashboard.health import HealthHistory
 from lamina.operations.dashboard.pod_cards import PodCards
 from lamina.operations.dashboard.view import NodeCondition, document_of
+from lamina.operations.pod_claims import NO_CLAIMS, read_claims
 from lamina.operations.pod_rows import PodEntry
 from lamina.operations.refused_memory import REASON, last_refusals
 from lamina.operations.refused_workloads import refused_workloads
@@ -53,6 +54,8 @@ POST_EVERY_S = 0.5
 WORKLOADS_EVERY_S = 10.0
 """How often workloads are listed. They are many, and those whose pods are refused stay so until a person changes them,
 so they are not watched."""
+CLAIMS_EVERY_S = 3.0
+"""How often what ResourceClaims are read from is listed. A server may not have it, and a user may not read it."""
 _PAUSES_S = (0.5, 1.0, 2.0, 3.0)
 
 
@@ -93,6 +96,7 @@ class ClusterFeed:
         self._board = board
         self._compute = compute or partial(_document, ClusterReader(), PodCards())
         self._objects: dict[Resource, dict[_Key, Object]] = {}
+        self._claims = NO_CLAIMS
         self._refused: list[PodEntry] = []
         """The workloads whose pods are refused, as they were listed last."""
         self._health = HealthHistory()
@@ -115,12 +119,14 @@ class ClusterFeed:
 
     async def _follow_all(self, pauses: RetryPauses) -> None:
         versions = {followed: await self._list(followed) for followed in _FOLLOWED}
+        self._claims = await read_claims(self._kube)
         try:
             async with asyncio.TaskGroup() as group:
                 for followed, version in versions.items():
                     group.create_task(self._watch(followed, version))
                 group.create_task(self._ask(pauses))
                 group.create_task(self._list_workloads())
+                group.create_task(self._list_claims())
                 group.create_task(self._post())
         except ExceptionGroup as failed:
             raise _first(failed) from failed
@@ -179,6 +185,14 @@ class ClusterFeed:
                 self._changed.set()
             await self._clock.sleep(WORKLOADS_EVERY_S)
 
+    async def _list_claims(self) -> None:
+        while True:
+            claims = await read_claims(self._kube)
+            if claims != self._claims:
+                self._claims = claims
+                self._changed.set()
+            await self._clock.sleep(CLAIMS_EVERY_S)
+
     async def _post(self) -> None:
         while True:
             await self._changed.wait()
@@ -186,8 +200,9 @@ class ClusterFeed:
             objects = {resource: list(found.values()) for resource, found in self._objects.items()}
             config_map = next(iter(objects[CONFIG_MAPS]), None)
             read = ClusterObjects(
-                objects[INVENTORIES], objects[GRANTS], objects[PODS], objects[RESOURCE_QUOTAS], config_map
-            )
+                objects[INVENTORIES], objects[GRANTS], objects[PODS], objects[RESOURCE_QUOTAS], config_map, None,
+                self._claims,
+            )  # fmt: skip
             started = self._clock.monotonic()
             try:
                 document = await asyncio.to_thread(self._compute, read, objects[NODES], objects[EVENTS], self._refused)

@@ -7,15 +7,13 @@ from typing import NamedTuple
 
 from lamina.controller.pods import ParsedPod
 from lamina.dialects.containers import read_containers
-from lamina.errors import BadInput
 from lamina.model.gpus import Inventory
 from lamina.model.grants import ComputePolicy, ContainerGrant, Grant
 from lamina.model.requests import PodRequest
 from lamina.operations.cluster_view import ClusterView
 from lamina.operations.dashboard.document import ContainerLimits, PodCard, ShareRow
-from lamina.operations.held_claims import requests_by_claims
-from lamina.operations.native_capacity import counted
 from lamina.operations.pending_reasons import waiting_because, why_pod
+from lamina.operations.pod_gpus import pod_gpus
 from lamina.operations.pod_rows import PodEntry
 from lamina.operations.ways_out import ways_out
 from lamina.ports.kube import Object
@@ -35,10 +33,11 @@ class _Sources(NamedTuple):
     grant: Grant | None
     inventory: Inventory | None
     refused: str
+    not_prepared: str
 
     def same(self, others: "_Sources") -> bool:
         """Whether these are the same objects."""
-        return self.refused == others.refused and all(map(is_, self[:3], others[:3]))
+        return self[3:] == others[3:] and all(map(is_, self[:3], others[:3]))
 
 
 class PodCards:
@@ -79,7 +78,8 @@ class PodCards:
         parsed = cluster.parsed.get(id(pod))
         if not node or parsed is None:
             return _card(cluster, pod, known, text)
-        sources = _Sources(parsed, cluster.grants.get(uid), cluster.inventories.get(node), text)
+        failure = cluster.claims.not_prepared(pod)
+        sources = _Sources(parsed, cluster.grants.get(uid), cluster.inventories.get(node), text, failure)
         kept = before.get(uid)
         if kept is None or not kept[0].same(sources):
             kept = sources, _card(cluster, pod, known, text)
@@ -109,24 +109,19 @@ def refused_workload(row: PodEntry) -> PodCard:
 
 
 def _card(cluster: ClusterView, pod: Object, known: _WaysOut, refused: str) -> PodCard | None:
-    uid, status = pod["metadata"]["uid"], pod.get("status") or {}
-    grant, refusal, request = cluster.grants.get(uid), "", None
+    status, gpus = pod.get("status") or {}, pod_gpus(cluster, pod)
+    grant, request = gpus.grant, gpus.request
     phase = str(status.get("phase") or "Unknown")
-    try:
-        request = cluster.request(pod)
-    except BadInput as problem:
-        refusal = str(problem)
-    claimed = requests_by_claims(pod, cluster.inventories)
-    if phase == "Succeeded" or not (grant or request or refusal or claimed or counted(pod)):
+    if phase == "Succeeded" or not gpus:
         return None
     node = str(pod["spec"].get("nodeName") or "")
     held = grant is not None and node and phase != "Failed"
-    containers = (*(grant.containers if grant and held else ()), *claimed)
+    containers = (*(grant.containers if grant and held else ()), *gpus.held_by_claims)
     reason = waiting_because(cluster, pod)
     return PodCard(
         namespace=pod["metadata"]["namespace"],
         name=pod["metadata"]["name"],
-        state=_state(node, phase, refusal),
+        state=_state(node, phase, gpus.refusal),
         phase=phase,
         node=node,
         dialect=grant.dialect if grant else request.dialect if request else "",
@@ -142,7 +137,7 @@ def _card(cluster: ClusterView, pod: Object, known: _WaysOut, refused: str) -> P
 def _state(node: str, phase: str, refusal: str) -> str:
     if phase == "Failed" or (refusal and not node):
         return REFUSED
-    return RUNNING if node else PENDING
+    return RUNNING if node and phase != "Pending" else PENDING
 
 
 def _ways_out(cluster: ClusterView, pod: Object, request: PodRequest, known: _WaysOut) -> tuple[str, ...]:

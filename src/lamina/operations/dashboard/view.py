@@ -5,12 +5,14 @@ from types import MappingProxyType
 from typing import NamedTuple
 
 from lamina.model.gpus import Inventory, Mode
-from lamina.model.ledger import Taken, taken_by_claims
+from lamina.model.ledger import NOTHING, Taken, taken_by_claims
 from lamina.model.mig_devices import strategy_hint
 from lamina.operations.cluster_view import ClusterView
 from lamina.operations.dashboard.document import ClusterDocument, ClusterFigures, GpuCard, GpuPart, NodeCard, PodCard
 from lamina.operations.dashboard.pod_cards import PENDING, REFUSED, RUNNING, PodCards, refused_workload
 from lamina.operations.dashboard.stranded import stranded_gpus
+from lamina.operations.gpu_rows import CLAIMS
+from lamina.operations.held_claims import claimed
 from lamina.operations.pod_rows import PodEntry
 from lamina.placement import NodeState
 from lamina.placement.state.nodes import GpuState
@@ -54,7 +56,7 @@ def _node(
     cluster: ClusterView, state: NodeState, condition: NodeCondition, pods: Mapping[str, PodCard], stranded: set[str]
 ) -> NodeCard:
     inventory = cluster.inventories[state.name]
-    parts = _parts(cluster, state.name, pods)
+    parts, claims = _parts(cluster, state.name, pods), claimed(inventory)
     return NodeCard(
         name=state.name,
         driver=inventory.driver,
@@ -63,7 +65,15 @@ def _node(
         native=tuple(f"{each.count} {each.resource}" for each in inventory.native_resources),
         notes=inventory.mig_leftovers,
         mig=tuple(_mig_lines(inventory, condition)),
-        gpus=tuple(_gpu(gpu, tuple(parts.get(gpu.gpu.uuid, ())), gpu.gpu.uuid in stranded) for gpu in state.gpus),
+        gpus=tuple(
+            _gpu(
+                gpu,
+                claims.get(gpu.gpu.uuid, NOTHING),
+                tuple(parts.get(gpu.gpu.uuid, ())),
+                gpu.gpu.uuid in stranded,
+            )
+            for gpu in state.gpus
+        ),
     )
 
 
@@ -103,8 +113,9 @@ def _part(uid: str, name: str, taken: Taken) -> GpuPart:
     )
 
 
-def _gpu(state: GpuState, parts: tuple[GpuPart, ...], stranded: bool) -> GpuCard:
-    gpu = state.gpu
+def _gpu(state: GpuState, claimed: Taken, parts: tuple[GpuPart, ...], stranded: bool) -> GpuCard:
+    """What is taken is by grants or by claims."""
+    gpu, taken = state.gpu, state.taken.plus(claimed)
     return GpuCard(
         uuid=gpu.uuid,
         index=gpu.index,
@@ -113,14 +124,14 @@ def _gpu(state: GpuState, parts: tuple[GpuPart, ...], stranded: bool) -> GpuCard
         capacity_mib=gpu.capacity_mib,
         cores_capacity=gpu.cores_capacity,
         slots=gpu.slots,
-        mode=_mode(state),
+        mode=CLAIMS if state.claimed else _mode(state),
         healthy=gpu.healthy,
         reason=gpu.reason,
         cordoned=gpu.cordoned,
         native=gpu.native_resource,
-        taken_mib=state.taken.memory_mib,
-        taken_cores=gpu.cores_capacity if state.taken.whole else state.taken.cores,
-        taken_slots=state.taken.slots,
+        taken_mib=taken.memory_mib,
+        taken_cores=gpu.cores_capacity if taken.whole else taken.cores,
+        taken_slots=taken.slots,
         stranded=stranded,
         parts=parts,
     )

@@ -56,7 +56,7 @@ def what_if(objects: ClusterObjects, wanted: WantedPods, namespace: str) -> What
     spec = {"containers": [{"name": "main", "resources": {"limits": limits}}]}
     pod = {"metadata": {"name": "asked", "namespace": namespace}, "spec": spec}
     answer = FitCheck(cluster).check(PodTemplate(_title(wanted), pod, wanted.pods))
-    return WhatIfAnswer(answer.fits, answer.lines)
+    return WhatIfAnswer(bool(answer.fits), answer.lines)
 
 
 def _title(wanted: WantedPods) -> str:

@@ -17,6 +17,7 @@ from lamina.model.nodes import KEPT_OUT, kept_out
 from lamina.model.pod_status import is_over
 from lamina.operations.cluster_view import ClusterView
 from lamina.operations.doctor.claim_drivers import claim_drivers, device_classes_of_claims, tainted_devices
+from lamina.operations.doctor.claim_pods import claim_pods
 from lamina.operations.doctor.components import components
 from lamina.operations.doctor.finding import Finding, State
 from lamina.operations.doctor.mixed_sharing import mixed_sharing
@@ -61,6 +62,7 @@ def findings(cluster: ClusterView, objects: CheckedObjects, now: datetime) -> It
     yield from other_systems(cluster.config, cluster.pods, names, objects.webhooks)
     yield from claim_drivers(objects.slices, cluster.pods, names, cluster.config.by_claim)
     yield from device_classes_of_claims(objects.classes, objects.slices)
+    yield from claim_pods(cluster)
     yield from tainted_devices(objects.taint_rules, objects.slices)
     yield from mixed_sharing(cluster.inventories.values())
     yield _scheduler(cluster, now)

@@ -29,7 +29,7 @@ _TEST_POD = "lamina-doctor"
 
 async def examine(kube: Kube) -> list[Finding]:
     """All findings about a cluster. Raises BadInput where Lamina is not installed, Outside."""
-    cluster = await cluster_view.read(kube)
+    cluster = await cluster_view.read(kube, claims=True)
     nodes, webhooks = (await kube.list(NODES)).items, (await kube.list(MUTATING_WEBHOOKS)).items
     slices, rules = await _listed(kube, RESOURCE_SLICES), await read_rules(kube)
     objects = CheckedObjects(nodes, webhooks, slices, rules, await _listed(kube, DEVICE_CLASSES))

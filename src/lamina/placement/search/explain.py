@@ -1,6 +1,6 @@
 """Why a pod waits, over all nodes: nodes in groups about which the same sentence holds, and one text for all."""
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 
 from msgspec import Struct
 
@@ -52,6 +52,19 @@ def explain(
             fitting.append(node.name)
         else:
             missed.setdefault(miss_of(answer), []).append(node.name)
+    return _explanation(fitting, missed)
+
+
+def explain_counted(counted: Mapping[str, Miss | None]) -> Explanation:
+    """The answer about a pod that requests nothing by grants, from those of all nodes that offer what it counts."""
+    missed: dict[Miss, list[str]] = {}
+    for node, lack in sorted(counted.items()):
+        if lack is not None:
+            missed.setdefault(lack, []).append(node)
+    return _explanation([node for node in sorted(counted) if counted[node] is None], missed)
+
+
+def _explanation(fitting: Sequence[str], missed: Mapping[Miss, list[str]]) -> Explanation:
     ranked = sorted(missed.items(), key=lambda item: item[0].nearness, reverse=True)
     groups: dict[str, list[tuple[Miss, list[str]]]] = {}
     for miss, names in ranked:

@@ -6,7 +6,7 @@ import { drawHealth } from "./health.js";
 
 const MODES = {
   "": "idle", whole: "whole GPUs", quota: "shared by quota", timeslice: "shared by time slices", mps: "shared by MPS",
-  mig: "divided by MIG",
+  mig: "divided by MIG", claims: "used by claims",
 };
 const drawn = new Map(); // By name: the section of a node.
 
@@ -80,7 +80,7 @@ function states(gpu) {
 }
 
 function modes(gpu) {
-  const shared = gpu.parts.length && !gpu.mode && !gpu.native ? "used by claims" : MODES[gpu.mode] ?? gpu.mode;
+  const shared = MODES[gpu.mode] ?? gpu.mode;
   if (!gpu.native) return [shared];
   return [...(gpu.mode ? [shared] : []), `allocated by kubelet as ${gpu.native}`];
 }
