@@ -17,7 +17,7 @@ from lamina.controller.pods import ParsedPod, parse_pod
 from lamina.controller.quotas.resource_quotas import ResourceQuotas
 from lamina.controller.scheduling.nominated_pods import NominatedPods
 from lamina.dialects.groups import SCHEDULER_PLUGINS, GroupName
-from lamina.ports.clock import SystemClock
+from lamina.ports.clock import FakeClock
 from lamina.ports.kube.fake import FakeKube
 
 MEMBERS = 1000
@@ -34,7 +34,8 @@ class Gangs:
     def __init__(self, nodes: int, members: int) -> None:
         self._core, self._count = Core(nodes), members
         configuration = LiveConfiguration(DEFAULT, "")
-        self._context = Context(FakeKube(), SystemClock(), configuration, self._core.capacity, ResourceQuotas())
+        # The search for a plan ends by a clock; this one stands still, so that a busy machine ends none.
+        self._context = Context(FakeKube(), FakeClock(), configuration, self._core.capacity, ResourceQuotas())
         self._planner = GangPlanner(self._context, self._core.decisions, NominatedPods(self._context, set()))
         for number in range(500):
             self._core.capacity.pod_mix.count(pod_kind(parse_pod(cluster.new_pod(f"new-{number}"), DEFAULT)))
