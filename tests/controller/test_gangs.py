@@ -258,3 +258,28 @@ async def test_places_are_held_for_all_or_none(monkeypatch: pytest.MonkeyPatch) 
     monkeypatch.setattr(bench.ledger, "reserve", reserve)
     assert await answer(bench, made, pods[0], "node-0") == "pod default/a-1 has ended"
     assert [bench.memory(gpu=f"GPU-{number}") for number in range(2)] == [0, 0]
+
+
+async def test_a_finished_member_counts_and_the_one_in_the_place_of_a_failed_one_is_placed(cluster: Running) -> None:
+    await group(cluster, "a", 2)
+    pods = [await cluster.make(member("a", number)) for number in range(2)]
+    assert await scheduled(cluster, *pods) == ["", ""]
+    for pod, phase in zip(pods, ("Succeeded", "Failed"), strict=True):
+        await cluster.kube.patch(PODS, pod["metadata"]["name"], {"status": {"phase": phase}}, namespace="default")
+    again = await cluster.make(member("a", 2))
+
+    async def placed() -> bool:
+        return await tried(cluster, again) == ""
+
+    await until(placed, task=cluster.task, clock=cluster.clock, step_s=0.5)
+
+
+async def test_for_a_member_that_a_gate_holds_nothing_is_held(cluster: Running) -> None:
+    await group(cluster, "a", 2)
+    gated = member("a", 1)
+    gated["spec"]["schedulingGates"] = [{"name": "kueue.x-k8s.io/admission"}]
+    await cluster.make(gated)
+    why = "pod group default/a waits for its members: 1 of 2 exist; a-1 is held by the gate kueue.x-k8s.io/admission"
+    assert await tried(cluster, await cluster.make(member("a", 0))) == why
+    for number in range(2):
+        assert await tried(cluster, await cluster.make(admitted_pod(f"other-{number}", gpumem=32768))) == ""

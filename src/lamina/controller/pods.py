@@ -106,18 +106,20 @@ class ParsedPod:
             else ""
         )
 
+    @property
+    def gates(self) -> str:
+        """The gates that hold the pod before its scheduling, in words that follow its name; empty without any."""
+        gates = [str(gate.get("name")) for gate in (self.obj.get("spec") or {}).get("schedulingGates") or ()]
+        return f"is held by the gate{'s' if len(gates) > 1 else ''} {' and '.join(gates)}" if gates else ""
+
     @cached_property
     def not_placed(self) -> str:
         """Why Lamina does not place the pod, which requests GPUs, in words that follow its name; else empty."""
-        spec = self.obj.get("spec") or {}
         if self.request is None and not self.problem and not self.served_by_claim:
             return ""
         if self.metadata.get("deletionTimestamp"):
             return "is being deleted"
-        gates = [str(gate.get("name")) for gate in spec.get("schedulingGates") or ()]
-        if gates:
-            return f"is held by the gate{'s' if len(gates) > 1 else ''} {' and '.join(gates)}"
-        return self.names_other_scheduler
+        return self.gates or self.names_other_scheduler
 
     @cached_property
     def template(self) -> bytes:

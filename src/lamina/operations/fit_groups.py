@@ -3,12 +3,12 @@
 from collections.abc import Iterable, Mapping
 from typing import NamedTuple
 
+from lamina.controller.gangs.members import Members
 from lamina.controller.gangs.plans import too_few_members, too_few_places
 from lamina.controller.gangs.pod_groups import members_needed, read_spec, size_order
-from lamina.controller.pods import ParsedPod, parse_pod
+from lamina.controller.pods import ParsedPod
 from lamina.dialects.groups import GroupName, group_of
 from lamina.errors import BadInput
-from lamina.model.pod_status import is_over
 from lamina.operations.cluster_view import ClusterView
 from lamina.operations.pod_templates import PodTemplate
 from lamina.ports.kube import Kube
@@ -46,22 +46,15 @@ class GroupTrial(NamedTuple):
     needed: int
     bound: int
     waiting: tuple[Member, ...]
+    absent: tuple[str, ...] = ()
+    """Why further pods do not count, one sentence each."""
 
     @classmethod
     def of(cls, cluster: ClusterView, name: GroupName, needed: int) -> "GroupTrial":
-        """With the pods of the group in the cluster; those without GPUs count as present."""
-        bound, waiting = 0, []
-        for obj in cluster.pods:
-            if group_of(obj) != name or is_over(obj):
-                continue
-            pod = parse_pod(obj, cluster.config)
-            if pod.request is None:
-                needed -= 1
-            elif obj["spec"].get("nodeName"):
-                bound += 1
-            elif not pod.metadata.get("deletionTimestamp"):
-                waiting.append(Member(pod, PodTemplate(f"Pod {pod.name}", obj, 1)))
-        return cls(name, max(0, needed), bound, tuple(waiting))
+        """With the pods of the group in the cluster."""
+        members = Members.of(cluster.parse(obj) for obj in cluster.pods if group_of(obj) == name)
+        waiting = tuple(Member(pod, PodTemplate(f"Pod {pod.name}", pod.obj, 1)) for pod in members.waiting)
+        return cls(name, members.needed(needed), len(members.bound), waiting, members.absent)
 
     @property
     def lacking(self) -> int:
@@ -75,7 +68,7 @@ class GroupTrial(NamedTuple):
     def too_few(self, members: int) -> str:
         """Why the group waits for pods even with so many more, or nothing."""
         existing = self.bound + len(self.waiting) + members
-        return too_few_members(self.name, self.needed, existing) if existing < self.needed else ""
+        return too_few_members(self.name, self.needed, existing, self.absent) if existing < self.needed else ""
 
     def too_few_places(self, free: int) -> str:
         """Why so many places are not enough."""

@@ -30,6 +30,7 @@ SEARCH_S = 0.5
 """How long a search may take. Places for 1000 members on 5000 nodes take less than 0.1 s."""
 TOO_LARGE_S = 30.0
 """How long a group is refused whose search took too long, so that it does not delay all others again and again."""
+_SHOWN_ABSENT = 3
 
 Allowed = Mapping[bytes, Sequence[str]]
 """The nodes that passed kube-scheduler's own filters, by template."""
@@ -76,7 +77,7 @@ class GangPlanner:
         bound = len(self.bound_members(group))
         needed = group.needed - bound
         if len(members) < needed:
-            return NoPlan(too_few_members(name, group.needed, bound + len(members)))
+            return NoPlan(too_few_members(name, group.needed, bound + len(members), group.absent))
         kinds = Counter(kind_of(pod) for pod in members)
         if len(kinds) > MAX_KINDS:
             return NoPlan(f"{name} has {len(kinds)} kinds of members; it may have at most {MAX_KINDS}")
@@ -200,9 +201,13 @@ def _place_nominated(search: PlanSearch, pod: ParsedPod, nodes: Sequence[str] | 
     return bool(node) and (nodes is None or node in nodes) and search.place_on(pod, [node])
 
 
-def too_few_members(name: GroupName, needed: int, existing: int) -> str:
-    """The sentence about a group that waits for pods to be created."""
-    return f"{name} waits for its members: {existing} of {needed} exist"
+def too_few_members(name: GroupName, needed: int, existing: int, absent: Sequence[str] = ()) -> str:
+    """The sentence about a group that waits for pods to be created, or for those that are `absent`."""
+    shown = "".join(f"; {each}" for each in absent[:_SHOWN_ABSENT])
+    more = len(absent) - _SHOWN_ABSENT
+    return (
+        f"{name} waits for its members: {existing} of {needed} exist{shown}{f'; and {more} more' if more > 0 else ''}"
+    )
 
 
 def too_few_places(name: GroupName, needed: int, bound: int, free: int) -> str:

@@ -8,7 +8,7 @@ from msgspec import Struct
 
 from lamina.controller.binding.pod_locks import PodLocks
 from lamina.controller.context import Context
-from lamina.controller.ledger.pod_stages import Stage, pod_state
+from lamina.controller.gangs.members import Members
 from lamina.controller.pods import ParsedPod
 from lamina.dialects.groups import GROUP_LABEL, KUBERNETES, SCHEDULER_PLUGINS, VOLCANO, GroupName, group_of
 from lamina.errors import BadInput
@@ -31,7 +31,8 @@ _LONGEST_TIMEOUT_S = 900.0
 
 
 class PodGroup(Struct, frozen=True, eq=False):
-    """`needed` members must hold GPUs together; `bound` are the UIDs of those with a node, `waiting` the others.
+    """`needed` members must hold GPUs together; `bound` are the UIDs of those with a node, `waiting` the others, see
+    `members`.
 
     None are needed where members are placed one by one. Those that wait are in the order in which they are placed.
     """
@@ -40,6 +41,8 @@ class PodGroup(Struct, frozen=True, eq=False):
     timeout_s: float
     bound: frozenset[str]
     waiting: dict[str, ParsedPod]
+    absent: tuple[str, ...] = ()
+    """Why further pods do not count, one sentence each."""
 
     @property
     def incomplete(self) -> bool:
@@ -160,21 +163,13 @@ def size_order(pod: ParsedPod) -> tuple[int, int, int]:
     return -gpus, -percent, -memory
 
 
-def _group_of_members(minimum: int, timeout_s: float, members: Iterable[ParsedPod]) -> PodGroup:
-    bound: set[str] = set()
-    waiting: list[ParsedPod] = []
-    without_gpus = 0
-    for pod in members:
-        stage = pod_state(pod.obj).stage
-        if stage is Stage.FINISHED or (stage is Stage.PENDING and pod.metadata.get("deletionTimestamp")):
-            continue
-        if pod.request is None:
-            without_gpus += 1
-        elif stage is Stage.BOUND:
-            bound.add(pod.uid)
-        else:
-            waiting.append(pod)
-    # Members without GPUs are placed by kube-scheduler alone: they count as present.
-    needed = max(0, minimum - without_gpus)
-    waiting.sort(key=lambda pod: (size_order(pod), pod.uid))
-    return PodGroup(needed, timeout_s, frozenset(bound), {pod.uid: pod for pod in waiting})
+def _group_of_members(minimum: int, timeout_s: float, pods: Iterable[ParsedPod]) -> PodGroup:
+    members = Members.of(pods)
+    waiting = sorted(members.waiting, key=lambda pod: (size_order(pod), pod.uid))
+    return PodGroup(
+        members.needed(minimum),
+        timeout_s,
+        frozenset(pod.uid for pod in members.bound),
+        {pod.uid: pod for pod in waiting},
+        members.absent,
+    )
