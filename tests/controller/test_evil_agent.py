@@ -140,7 +140,9 @@ class World:
         context = self.controller.context
         await self.controller.sizes.step()
         await self.settle()
-        statuses = InventoryStatuses(self.kube, context.capacity, self.controller.watches.inventory_statuses)
+        statuses = InventoryStatuses(
+            self.kube, context.capacity, self.controller.watches.inventory_statuses, context.clock
+        )
         await statuses.step()
         await update_statuses(self.kube, context.quotas, context.ledger, context.configuration.value, context.set_aside)
         await IdleRounds(self.controller).round()

@@ -5,7 +5,9 @@ from msgspec import structs
 
 from lamina.agent.state.cluster import ClusterClient
 from lamina.controller.capacity.inventory_status import MOST_WRITES, WRITES_WHEN_BUSY, InventoryStatuses
+from lamina.controller.ledger.claims import Reservation
 from lamina.model.gpus import Gpu
+from lamina.model.ledger import Taken
 from lamina.ports.kube import INVENTORIES, NotFound, Object, Unreachable
 from lamina.ports.kube.fake import FakeKube
 from tests.controller.binders import Bench
@@ -20,7 +22,7 @@ class Statuses:
     def __init__(self) -> None:
         self.bench = Bench()
         self.observed: dict[str, Object] = {}
-        self._statuses = InventoryStatuses(self.bench.kube, self.bench.capacity, self.observed)
+        self._statuses = InventoryStatuses(self.bench.kube, self.bench.capacity, self.observed, self.bench.clock)
 
     async def offer(self, node: str, *offered: Gpu) -> None:
         self.bench.offer(node, *offered)
@@ -167,3 +169,20 @@ async def test_an_inventory_that_came_back_gets_its_status() -> None:
     statuses.observed["node-0"] = {}
     await statuses._statuses.step()
     assert (await statuses.observe())["node-0"]["freeMemoryMiB"] == 35536
+
+
+async def test_room_that_is_held_for_longer_than_a_moment_is_listed_until_it_is_free() -> None:
+    statuses = Statuses()
+    await statuses.offer("node-0", *gpus(1))
+    ledger, now = statuses.bench.ledger, statuses.bench.clock.monotonic()
+    free = (await statuses.step())["node-0"]
+    held = Reservation("node-0", {"GPU-0": Taken(1, 3000, 40)}, now + 60)
+    ledger.reserve("uid", "default", "p", held)
+    assert "holds" not in (await statuses.step())["node-0"], "most reservations become grants at once"
+    (listed,) = (await statuses.step())["node-0"]["holds"]
+    until = int(statuses.bench.clock.wall() + 60)
+    named = {"namespace": "default", "pod": "p", "podUID": "uid", "gpu": "GPU-0"}
+    assert listed == named | {"memoryMiB": 3000, "cores": 40, "until": until}
+    assert (await statuses.step())["node-0"]["holds"] == [listed]
+    ledger.release("uid")
+    assert (await statuses.step())["node-0"] == free

@@ -5,14 +5,17 @@ from typing import Any
 import msgspec
 import pytest
 
+from lamina.dialects.groups import GROUP_ANNOTATION
 from lamina.errors import BadInput
 from lamina.model.gpus import Inventory, MigDeviceCount, NativeResource
 from lamina.model.grants import ContainerGrant, Share
 from lamina.model.mig_devices import NO_STRATEGY
 from lamina.model.survivors import Survivor
 from lamina.operations import cluster_view
+from lamina.operations.agent_metrics import ClusterUse
+from lamina.operations.gpu_rows import GpuRow, gpu_rows
 from lamina.operations.pending_reasons import waiting_because, why
-from lamina.ports.kube import NODES, RESOURCE_QUOTAS, Object
+from lamina.ports.kube import INVENTORIES, NODES, RESOURCE_QUOTAS, Object
 from tests.operations.clusters import cluster, container, grant, inventory, pod
 
 
@@ -61,6 +64,42 @@ async def test_tickets_that_are_left_are_enough_and_other_nodes_have_theirs() ->
     all_of_n = pod("culprit", container(gpu=10), node="n", schedulerName="mine")
     lines, _ = await explained(waits, all_of_n, inventory(), inventory("m"))
     assert lines[0].startswith("p would fit now") and "1 of 2 nodes: m" in lines[0]
+
+
+async def held(*holds: Any, of: Object, others: tuple[Any, ...] = ()) -> tuple[list[str], list[GpuRow]]:
+    """What `why` says, and the rows of `lamina gpus`, where the controller lists this room as held on node n."""
+    kube = await cluster(of, inventory(), *others)
+    await kube.patch(INVENTORIES, "n", {"status": {"holds": list(holds)}}, subresource="status")
+    view = await cluster_view.read(kube)
+    return list(why(view, "default", of["metadata"]["name"])), gpu_rows(view, ClusterUse())
+
+
+def hold(name: str, memory_mib: int, until: int = 4102444800) -> Object:
+    """Until the year 2100, unless it says otherwise."""
+    owner = {"namespace": "default", "pod": name, "podUID": f"uid-default-{name}"}
+    return owner | {"gpu": "GPU-n-0", "memoryMiB": memory_mib, "until": until}
+
+
+async def test_room_that_is_held_for_a_group_is_not_free_in_any_view_and_its_owner_is_named() -> None:
+    waits, member = pod("p", container(gpu=1, gpumem=10000)), pod("a-0", container(gpu=1, gpumem=12000))
+    member["metadata"]["annotations"] = {GROUP_ANNOTATION: "a"}
+    lines, (row,) = await held(hold("a-0", 12000), of=waits, others=(member,))
+    assert lines[0].startswith("p is pending") and "3360" in lines[0]
+    assert "  12000 MiB of GPU 0 of node n are held for pod group default/a until 00:00:00 UTC at the latest" in lines
+    assert (row.memory_granted_mib, row.memory_free_mib, row.pods) == (12000, 3360, ("default/a-0 (held)",))
+    own, _ = await held(hold("a-0", 12000), of=member, others=(waits,))
+    assert own[0].startswith("a-0 would fit now"), "its own room is free for it"
+
+
+@pytest.mark.parametrize(
+    "listed",
+    [hold("a-0", 12000, until=1000), hold("gone", 12000), {"pod": 7}, hold("a-0", 12000) | {"gpu": "GPU-elsewhere"}],
+    ids=["over", "of a pod that is gone", "unreadable", "of another GPU"],
+)
+async def test_what_is_not_held_any_more_does_not_count(listed: Object) -> None:
+    waits, member = pod("p", container(gpu=1, gpumem=10000)), pod("a-0", container(gpu=1, gpumem=12000))
+    lines, (row,) = await held(listed, of=waits, others=(member,))
+    assert lines[0].startswith("p would fit now") and row.memory_free_mib == 15360
 
 
 async def test_native_devices_are_no_tickets() -> None:

@@ -267,7 +267,7 @@ def tasks_of(controller: Controller, listener: socket.socket, upkeep: Upkeep) ->
         context, verbs.expected, verbs.waiting, verbs.gangs.take_placed, lambda: bool(controller.readiness)
     )
 
-    statuses = InventoryStatuses(kube, context.capacity, controller.watches.inventory_statuses)
+    statuses = InventoryStatuses(kube, context.capacity, controller.watches.inventory_statuses, clock)
 
     def ready() -> bool:
         return bool(controller.readiness)

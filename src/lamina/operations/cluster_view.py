@@ -6,10 +6,12 @@ decision agree. They need read access only. `lamina why` and `lamina fits` also 
 
 import logging
 import time
-from collections.abc import Callable, Collection, Hashable, Iterator, Mapping
+from collections.abc import Callable, Collection, Hashable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from functools import cached_property, partial
 from typing import NamedTuple, TypeVar
+
+import msgspec
 
 from lamina import configuration
 from lamina.api.v1alpha1.conversion import read_inventory
@@ -19,7 +21,7 @@ from lamina.controller.ledger.claims import GrantRecord
 from lamina.controller.ledger.grant_objects import grant_record
 from lamina.controller.ledger.grantless_pods import RunningRequest, running_request
 from lamina.controller.ledger.ledger import Ledger
-from lamina.controller.ledger.pod_stages import PodState, pod_state
+from lamina.controller.ledger.pod_stages import PodState, Stage, pod_state
 from lamina.controller.ledger.ticket_holders import ticket_holder, without_grant
 from lamina.controller.ledger.used_claims import ClaimName, claims_of
 from lamina.controller.pod_rules import PodRules
@@ -33,6 +35,7 @@ from lamina.model.grants import Grant
 from lamina.model.requests import PodRequest
 from lamina.model.survivors import Survivor
 from lamina.operations import held_claims
+from lamina.operations.held_room import RoomOfNode, hold_lines, read_holds, reserve_holds
 from lamina.operations.native_capacity import counted, forbidden, missing
 from lamina.operations.pod_claims import IMPLICIT, NO_CLAIMS, ClaimObjects, PodClaims, read_claims
 from lamina.operations.read_objects import ReadObjects
@@ -71,6 +74,8 @@ class ClusterView:
     quotas: ResourceQuotas = field(default_factory=ResourceQuotas)
     hosts: Hosts | None = None
     """The nodes themselves; None where they were not read, so that only GPUs count."""
+    holds: tuple[RoomOfNode, ...] = ()
+    """Room that is kept for pods that are not bound yet. The ledger counts it."""
     config_refusal: str = ""
     """Why the text in the ConfigMap is refused; `config` is then the configuration in force."""
     claims: PodClaims = field(default_factory=PodClaims, repr=False)
@@ -110,7 +115,7 @@ class ClusterView:
         if request is None and not claims:
             return None
         uid = pod["metadata"]["uid"]
-        if request is not None and self.ledger.grants_of(uid):
+        if request is not None and (self.ledger.grants_of(uid) or self.ledger.reservation_of(uid)):
             lacking = self.lacking(pod, request)
             return explain(request, [self.node(name, without=uid) for name in sorted(self.inventories)], lacking)
         # Pending replicas request the same of the same nodes, so one search serves all of them.
@@ -189,6 +194,16 @@ class ClusterView:
         taken = [(each, without_grant(each, nodes.get(each.node), granted)) for each in holders]
         found = [(holder, tickets) for holder, tickets in taken if tickets and self.config.enabled]
         return TakenTickets(found, self.pods, self.inventories, self.hosts, self.config)
+
+    @cached_property
+    def hold_lines(self) -> tuple[str, ...]:
+        """What room is kept for pods that are not bound yet, in sentences."""
+        indices = {gpu.uuid: str(gpu.index) for each in self.inventories.values() for gpu in each.gpus}
+        shown = [
+            each._replace(room=msgspec.structs.replace(each.room, gpu=indices.get(each.room.gpu, each.room.gpu)))
+            for each in self.holds
+        ]
+        return tuple(hold_lines(shown, {pod["metadata"]["uid"]: pod for pod in self.pods}))
 
     @cached_property
     def claim_lines(self) -> tuple[str, ...]:
@@ -284,7 +299,10 @@ class ClusterReader:
         inventories = [each for each in self._inventories.all(objects.inventories) if each is not None]
         records = [each for each in self._grants.all(objects.grants) if each is not None]
         pods = [each for each in self._pods.all(objects.pods) if each is not None]
-        ledger, quotas = _ledger(inventories, pods, records), ResourceQuotas()
+        granted = {record.grant.pod_uid for record in records}
+        waiting = {each.uid for each in pods if each.state.stage is Stage.PENDING} - granted
+        holds = tuple(each for each in read_holds(objects.inventories, time.time()) if each.room.pod_uid in waiting)
+        ledger, quotas = _ledger(inventories, pods, records, holds), ResourceQuotas()
         for quota in objects.quotas:
             quotas.observe(quota)
         return ClusterView(
@@ -293,6 +311,7 @@ class ClusterReader:
             grants={record.grant.pod_uid: record.grant for record in records},
             inventories={node: found for node in ledger.nodes() if (found := ledger.inventory(node)) is not None},
             ledger=ledger,
+            holds=holds,
             quotas=quotas,
             hosts=None if objects.nodes is None else _hosts(objects.nodes, objects.pods, configured.config),
             config_refusal=configured.refusal,
@@ -311,7 +330,9 @@ class ClusterReader:
             return None
 
 
-def _ledger(inventories: list[Inventory], pods: list[_ReadPod], records: list[GrantRecord]) -> Ledger:
+def _ledger(
+    inventories: list[Inventory], pods: list[_ReadPod], records: list[GrantRecord], holds: Iterable[RoomOfNode]
+) -> Ledger:
     ledger = Ledger()
     now = time.monotonic()
     for inventory in inventories:
@@ -322,6 +343,7 @@ def _ledger(inventories: list[Inventory], pods: list[_ReadPod], records: list[Gr
     for record in records:
         if record.grant.pod_uid in alive:
             ledger.observe_grant(record)
+    reserve_holds(ledger, holds)
     return ledger
 
 

@@ -209,7 +209,7 @@ def _alive(cluster: ClusterView) -> Iterator[Object]:
 
 
 def _pods_by_gpu(cluster: ClusterView, use: ClusterUse) -> dict[str, list[str]]:
-    """The pods that hold part of each GPU, those included whose processes outlive them."""
+    """The pods that hold part of each GPU, those included whose processes outlive them, or for which it is held."""
     found: dict[str, set[str]] = {}
     for pod in _alive(cluster):
         meta = pod["metadata"]
@@ -217,6 +217,8 @@ def _pods_by_gpu(cluster: ClusterView, use: ClusterUse) -> dict[str, list[str]]:
         granted = [share.gpu for grant in grants for container in grant.containers for share in container.shares]
         for gpu in (*granted, *(share.gpu for share in held_shares(pod, cluster, use))):
             found.setdefault(gpu, set()).add(f"{meta['namespace']}/{meta['name']}")
+    for _, room in cluster.holds:
+        found.setdefault(room.gpu, set()).add(f"{room.namespace}/{room.pod} (held)")
     for _, survivor in cluster.survivors():
         for container in survivor.containers:
             for share in container.shares:

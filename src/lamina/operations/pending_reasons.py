@@ -54,6 +54,7 @@ def why_pod(cluster: ClusterView, pod: Object) -> Iterator[str]:
         yield from native_lines(pod, cluster.lacking_devices(pod, None), cluster.inventories.values())
     if explanation is not None and not explanation.fitting and not problem:
         yield from _survivors(cluster)
+        yield from cluster.hold_lines[:_SHOWN_HOLDERS]
         yield from cluster.lines_for_claims if cluster.claims.of(pod) else cluster.claim_lines
         yield from list(cluster.taken_tickets.lines())[:_SHOWN_HOLDERS]
     if message := _scheduler_message(pod):

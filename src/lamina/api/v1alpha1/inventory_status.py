@@ -7,8 +7,26 @@ from typing import Annotated
 
 from msgspec import Meta, Struct, field
 
-from lamina.api.v1alpha1.bounds import Natural
+from lamina.api.v1alpha1.bounds import Name, Natural
 from lamina.model.survivors import MAX_SURVIVORS
+
+MAX_HOLDS = 100
+"""Per node. Room beyond that counts too, but no view shows it."""
+
+
+class HeldRoom(Struct, frozen=True, kw_only=True, rename="camel", omit_defaults=True):
+    """Room of one GPU that is kept for a pod which is not bound yet."""
+
+    namespace: Annotated[Name, Meta(description="Namespace of the pod")]
+    pod: Annotated[Name, Meta(description="Name of the pod")]
+    pod_uid: Annotated[Name, Meta(description="UID of the pod")] = field(name="podUID")
+    gpu: Annotated[Name, Meta(description="UUID of the GPU")]
+    memory_mib: Annotated[Natural, Meta(description="Memory in MiB")] = field(name="memoryMiB")
+    until: Annotated[int, Meta(ge=0, description="End of the hold unless the pod is bound, in seconds since 1970")]
+    cores: Annotated[Natural, Meta(description="Compute time in percent of the GPU")] = 0
+    slots: Annotated[Natural, Meta(description="Containers")] = 1
+    whole: Annotated[bool, Meta(description="Whether no others may join")] = False
+    mps: Annotated[bool, Meta(description="Whether the containers are clients of MPS")] = False
 
 
 class InventoryStatus(Struct, frozen=True, kw_only=True, rename="camel"):
@@ -28,4 +46,8 @@ class InventoryStatus(Struct, frozen=True, kw_only=True, rename="camel"):
             description="Those of spec.survivors that had a grant on the node, as <namespace>/<UID>: they count in "
             "quotas of their namespaces too",
         ),
+    ] = ()
+    holds: Annotated[
+        tuple[HeldRoom, ...],
+        Meta(max_length=MAX_HOLDS, description="Room that is kept for pods, such as members of pod groups that wait"),
     ] = ()

@@ -10,11 +10,14 @@ from collections.abc import Collection, Mapping
 
 import msgspec
 
-from lamina.api.v1alpha1.inventory_status import InventoryStatus
+from lamina.api.v1alpha1.inventory_status import MAX_HOLDS, HeldRoom, InventoryStatus
 from lamina.controller.capacity.node_states import Capacity
+from lamina.controller.ledger.claims import Claim
 from lamina.errors import Outside
 from lamina.model.gpus import Gpu
+from lamina.model.ledger import Taken
 from lamina.placement import NodeState
+from lamina.ports.clock import Clock
 from lamina.ports.kube import INVENTORIES, Kube, NotFound, Object
 
 log = logging.getLogger(__name__)
@@ -25,18 +28,24 @@ MOST_WRITES = 20
 WRITES_WHEN_BUSY = 5
 """Per round in which more than MOST_WRITES statuses came to differ: many pods are placed now."""
 
+_Known = tuple[tuple[str, ...], tuple[HeldRoom, ...]]
+"""Survivors and holds."""
+
 
 class InventoryStatuses:
     """The statuses of all Inventories. `observed` are those that the API server has, by node."""
 
-    def __init__(self, kube: Kube, capacity: Capacity, observed: Mapping[str, Object]) -> None:
+    def __init__(self, kube: Kube, capacity: Capacity, observed: Mapping[str, Object], clock: Clock) -> None:
         self._kube = kube
+        self._clock = clock
+        self._held_before: set[tuple[str, str]] = set()
+        """UIDs and nodes of the room that was held at the last call. Most is held for a moment, and not written."""
         self._capacity = capacity
         self._observed = observed
         self._waiting: dict[str, None] = {}
         """The nodes whose status differs, in the order in which that was found."""
-        self._computed: dict[str, tuple[NodeState | None, tuple[str, ...], Object]] = {}
-        """By node, from which state and survivors the status was computed last, and the status."""
+        self._computed: dict[str, tuple[NodeState | None, _Known, Object]] = {}
+        """By node, from which state and what else the status was computed last, and the status."""
         self._refused: dict[str, tuple[Object, Object | None]] = {}
         """By node, the status that could not be written because there is no place for it, and what was observed."""
         self._warned = False
@@ -50,7 +59,8 @@ class InventoryStatuses:
         self._waiting = {node: None for node in (*self._waiting, *sorted(differing)) if node in differing}
         for node in list(self._waiting)[: WRITES_WHEN_BUSY if busy else MOST_WRITES]:
             try:
-                await self._kube.patch(INVENTORIES, node, {"status": wanted[node]}, subresource="status")
+                gone = dict.fromkeys(self._observed.get(node, {}).keys() - wanted[node].keys())
+                await self._kube.patch(INVENTORIES, node, {"status": gone | wanted[node]}, subresource="status")
             except NotFound:
                 self._refused[node] = wanted[node], self._observed.get(node)
             except Outside as error:
@@ -76,15 +86,50 @@ class InventoryStatuses:
 
     def _wanted(self) -> dict[str, Object]:
         table = self._capacity.table
-        self._computed = {node: self._compute(node, table.state(node)) for node in self._observed}
+        holds = self._holds()
+        self._computed = {node: self._compute(node, table.state(node), holds.get(node, ())) for node in self._observed}
         return {node: status for node, (_, _, status) in self._computed.items()}
 
-    def _compute(self, node: str, state: NodeState | None) -> tuple[NodeState | None, tuple[str, ...], Object]:
-        before, survivors = self._computed.get(node), self._capacity.ledger.confirmed_survivors(node)
-        if before is not None and before[0] is state and before[1] == survivors:
+    def _compute(
+        self, node: str, state: NodeState | None, holds: tuple[HeldRoom, ...]
+    ) -> tuple[NodeState | None, _Known, Object]:
+        before, known = self._computed.get(node), (self._capacity.ledger.confirmed_survivors(node), holds)
+        if before is not None and before[0] is state and before[1] == known:
             return before
-        status: Object = msgspec.json.decode(msgspec.json.encode(status_of(state, survivors)))
-        return state, survivors, status
+        wanted = msgspec.structs.replace(status_of(state, known[0]), holds=holds)
+        status: Object = msgspec.json.decode(msgspec.json.encode(wanted))
+        if not holds:
+            del status["holds"]  # an older definition has no place for it
+        return state, known, status
+
+    def _holds(self) -> dict[str, tuple[HeldRoom, ...]]:
+        """The room that has been held since the last call, by node."""
+        now, found = [*self._capacity.ledger.holds()], dict[str, tuple[HeldRoom, ...]]()
+        offset = self._clock.wall() - self._clock.monotonic()
+        for uid, claim, reservation in now:
+            if (uid, reservation.node) in self._held_before:
+                rooms = (
+                    _held_room(uid, claim, gpu, taken, int(reservation.until + offset))
+                    for gpu, taken in reservation.taken.items()
+                )
+                found[reservation.node] = (*found.get(reservation.node, ()), *rooms)[:MAX_HOLDS]
+        self._held_before = {(uid, reservation.node) for uid, _, reservation in now}
+        return found
+
+
+def _held_room(uid: str, claim: Claim, gpu: str, taken: Taken, until: int) -> HeldRoom:
+    return HeldRoom(
+        namespace=claim.namespace,
+        pod=claim.pod,
+        pod_uid=uid,
+        gpu=gpu,
+        memory_mib=taken.memory_mib,
+        cores=taken.cores,
+        slots=taken.slots,
+        whole=taken.whole,
+        mps=taken.mps,
+        until=until,
+    )
 
 
 def status_of(state: NodeState | None, survivors: tuple[str, ...] = ()) -> InventoryStatus:

@@ -261,6 +261,12 @@ class Ledger:
         claim = self._claims.get(pod_uid)
         return claim.reservation if claim else None
 
+    def holds(self) -> Iterator[tuple[str, Claim, Reservation]]:
+        """The reservations of pods without a grant, with the UID and the claim of each pod."""
+        for uid, claim in self._unsettled.items():
+            if claim.reservation is not None and not claim.grants:
+                yield uid, claim, claim.reservation
+
     def records(self) -> Iterator[GrantRecord]:
         """All grants that hold something."""
         for claim in self._claims.values():
