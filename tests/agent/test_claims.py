@@ -11,7 +11,7 @@ from lamina.agent.cleanup.reconciliation import reconcile
 from lamina.agent.containers.limit_files import write_limits
 from lamina.dra.names import cdi_name
 from lamina.enforcement.limits import read_limits
-from lamina.errors import LaminaError, NotYet
+from lamina.errors import BadInput, LaminaError, NotYet
 from lamina.ports.kube import RESOURCE_CLAIMS
 from tests.agent.claim_nodes import ClaimNode, ref, result
 from tests.agent.node import GPU, container, share
@@ -60,6 +60,17 @@ async def test_several_devices_of_a_request_are_visible_together_and_one_cdi_dev
 async def test_two_shares_of_one_request_on_one_gpu_are_one_limit(node: ClaimNode) -> None:
     await node.prepared("c", result(memory="4Gi"), result(memory="2Gi", shareID="other"))
     assert node.limits_of("c") == "gpu:0:6144"
+
+
+@pytest.mark.parametrize(("more", "fits"), [("12Gi", True), ("13Gi", False), ("30Gi", False)])
+async def test_requests_of_a_claim_have_no_more_than_their_gpu(node: ClaimNode, more: str, fits: bool) -> None:
+    """As a faulty scheduler could allocate them."""
+    await node.claim("c", result("one", memory="20Gi"), result("two", memory=more))
+    if fits:
+        await node.prepare("c")
+    else:
+        await refused(node, "c", "the requests of the claim add up to more than gpu-0 has", BadInput)
+    assert bool(node.context.claims.claims) == fits
 
 
 async def test_each_request_has_limits_of_its_own(node: ClaimNode) -> None:

@@ -193,6 +193,14 @@ def test_ordinals_follow_nvidia_smi_whatever_the_device_order(order: str, tmp_pa
         assert looks(box, [wanted], CUDA_DEVICE_ORDER=order) == [expected(box, granted, chosen)]
 
 
+@pytest.mark.parametrize("had", [(0,), (2,), (3,), (2, 3), (3, 0), (0, 2, 3)])
+def test_a_container_may_lack_gpus_of_its_limits(had: tuple[int, ...], tmp_path: Path) -> None:
+    """Containers that use different requests of one claim have one file of limits."""
+    box = machine(tmp_path, (0, 2, 3))
+    (seen,) = looks(box, [None], NVIDIA_VISIBLE_DEVICES=",".join(box.uuids[i] for i in had))
+    assert [each[0] for each in seen] == [box.uuids[i] for i in sorted(had)]
+
+
 def test_a_program_sees_one_mig_device_as_in_cuda(tmp_path: Path) -> None:
     halves = simgpu.Machine(gpus=(simgpu.GpuSpec(model="A100-SXM4-40GB"),), seed=str(tmp_path))
     simgpu.write(halves, tmp_path / "machine")

@@ -297,7 +297,7 @@ def test_a_quota_counts_what_claims_hold_and_stops_the_next(lab: Lab) -> None:
         listed = lambda: [line.split() for line in lab.lamina("quotas").stdout.splitlines()]  # noqa: E731
         wait_until(lambda: used in listed(), lambda: str(listed()))
         lab.apply(CLAIM.format(name="over", exactly=json.dumps(wants(memory="1Gi"))))
-        expected = "quota team allows 5000 of nvidia.com/gpumem; 4096 are used and the claim has 1024"
+        expected = "quota team allows 5000 of nvidia.com/gpumem; 4096 are used and claim default/over requests 1024"
         wait_until(
             lambda: expected in lab.kubectl("describe", "pod", "over"), lambda: lab.kubectl("describe", "pod", "over")
         )

@@ -36,9 +36,24 @@ static const char *keep(const char *text, const char *otherwise)
     return made->text;
 }
 
+/* The GPUs of the limits that the container has, in the order of the limits. It may lack some that containers of the
+ * same account have, and the driver shows no GPU after the first one of a list that is not there. */
+static bool in_container(const struct lamina_limits *limits, char text[LAMINA_MAX_DEVICES * LAMINA_UUID_BYTES])
+{
+    const char *had = getenv("NVIDIA_VISIBLE_DEVICES");
+    size_t used = 0;
+    text[0] = 0;
+    for (uint32_t i = 0; had != NULL && i < limits->device_count && i < LAMINA_MAX_DEVICES; i++)
+        if (strstr(had, limits->devices[i].uuid) != NULL)
+            used += (size_t)snprintf(text + used, LAMINA_UUID_BYTES, "%s%s", used ? "," : "", limits->devices[i].uuid);
+    return used > 0;
+}
+
 static const char *visible(const struct lamina_limits *limits, const char *own)
 {
     char text[LAMINA_MAX_DEVICES * LAMINA_UUID_BYTES];
+    if (own == NULL && in_container(limits, text))
+        return keep(text, "");
     return devices_visible(limits, own, text, sizeof text) ? keep(text, "") : "";
 }
 

@@ -99,7 +99,8 @@ def _both(one: Share, other: Share) -> Share:
 def require_room(
     wanted: Iterable[Share], held: Mapping[str, Sequence[Share]], offered: Iterable[OfferedDevice]
 ) -> None:
-    """Raises NotYet if the devices do not have what is wanted in addition to what other claims hold.
+    """Raises NotYet if the devices do not have what is wanted in addition to what other claims hold, and BadInput if a
+    device does not have it at all.
 
     `held` are the shares by claim. Kubelet may prepare a claim before it unprepares one whose pod has ended.
     """
@@ -111,9 +112,12 @@ def require_room(
         others = {claim: [each for each in all_of if each.gpu == uuid] for claim, all_of in held.items()}
         theirs = [each for listed in others.values() for each in listed]
         device = next(each for each in devices if each.uuid == uuid and each.place == shares[0].mig)
-        if theirs and not _fit(shares, theirs, device, {each.place: each for each in devices if each.gpu == uuid}):
-            holders = ", ".join(sorted(claim for claim, listed in others.items() if listed))
-            raise NotYet(f"{device.name} has no room for the claim as long as it is prepared for {holders}")
+        if _fit(shares, theirs, device, {each.place: each for each in devices if each.gpu == uuid}):
+            continue
+        if not theirs:
+            raise BadInput(f"the requests of the claim add up to more than {device.name} has; recreate the claim")
+        holders = ", ".join(sorted(claim for claim, listed in others.items() if listed))
+        raise NotYet(f"{device.name} has no room for the claim as long as it is prepared for {holders}")
 
 
 def _fit(

@@ -195,12 +195,14 @@ class Partitioner:
             granted |= {each: f"pod {pod}" for share in shares if (each := instance_of(share)) is not None}
             for gpu in {share.gpu for share in shares}:
                 users.setdefault(gpu, []).append(f"pod {pod}")
-        for allocation in (*self._node.record.allocations, *self._node.claims.holders):
-            if (bound := allocation.bound) is not None:
-                pod = f"pod {bound.namespace}/{bound.pod}"
-                granted |= dict.fromkeys(bound.instances, pod)
+        holders = [("pod", each.bound) for each in self._node.record.allocations]
+        holders += [("ResourceClaim", each.bound) for each in self._node.claims.holders]
+        for kind, bound in holders:
+            if bound is not None:
+                holder = f"{kind} {bound.namespace}/{bound.pod}"
+                granted |= dict.fromkeys(bound.instances, holder)
                 for gpu in bound.gpus:
-                    users.setdefault(gpu, []).append(pod)
+                    users.setdefault(gpu, []).append(holder)
         existing = {
             each.uuid: instance_at(gpu, each)
             for gpu in self._capable
