@@ -1,9 +1,10 @@
 """What is free of the devices in ResourceSlices: what they have, less what allocated claims have of them."""
 
 from collections.abc import Iterable, Iterator, Mapping
+from copy import copy
 from typing import Any
 
-from msgspec import Struct, structs
+from msgspec import Struct
 
 from lamina.dra.names import CORES, MEMORY
 from lamina.dra.slices import COUNTERS, generation
@@ -54,7 +55,7 @@ class ClaimRoom:
     def copy(self) -> "ClaimRoom":
         """The same, to try something."""
         other = ClaimRoom(self.node)
-        other.devices = [structs.replace(each) for each in self.devices]
+        other.devices = list(map(copy, self.devices))
         other._counters = dict(self._counters)
         return other
 
