@@ -30,8 +30,8 @@ from lamina.ports.kube.fake import FakeKube
 from tests.cli.commands import Commands
 from tests.lab_scheduler.device_objects import CLASSES, claim, gpu, request, slices
 from tests.operations.clusters import cluster, container, grant, inventory, pod
-from tests.operations.test_held_claims import claim as held_claim
-from tests.operations.test_held_claims import holding
+from tests.operations.held_claims import claim as held_claim
+from tests.operations.held_claims import holding
 
 GPU: Object = {"name": "gpu"}
 NIC = {
