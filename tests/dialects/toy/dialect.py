@@ -71,6 +71,9 @@ class ToyDialect(Dialect):
     def guarded_prefixes(self, config: Config) -> tuple[str, ...]:
         return ("toy.example/",)
 
+    def requests_by(self, key: str) -> bool:
+        return key == HOLDER
+
     def scheduler_name(self, config: Config) -> str:
         return "lamina-scheduler"
 
