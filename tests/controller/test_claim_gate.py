@@ -15,6 +15,7 @@ from lamina.dra.names import DRIVER
 from lamina.model.claims import HeldClaim
 from lamina.model.gpus import Inventory
 from lamina.model.grants import ContainerGrant, Share
+from lamina.operations.claim_quotas import ClaimQuotas
 from lamina.ports.kube import EVENTS, PODS, EventRecorder, Object
 from tests.controller.binders import Bench
 from tests.controller.cluster import gpus, inventory
@@ -30,7 +31,7 @@ class Gated(Bench):
     def __init__(self) -> None:
         super().__init__()
         events = EventRecorder(self.kube, "test", now=self.clock.wall)
-        self.usage = ClaimUsage(self.context)
+        self.usage = ClaimUsage.of(self.context)
         self.gate = ClaimGate(self.context, self.usage, events, lambda: self.leads)
         self.offer(NODE, *gpus(2))
 
@@ -120,9 +121,10 @@ async def test_a_claim_over_its_quota_is_not_allocated(
 ) -> None:
     gated.quota(**hard)
     gated.claim("c", **amounts)
-    await gated.waits("one", "c")
+    pod = await gated.waits("one", "c")
+    said = ClaimQuotas(gated.usage, [pod]).waits(pod)
     assert await gated.waiting() == (["one"] if waits else [])
-    assert len(await gated.events()) == waits
+    assert await gated.events() == ([f"It {said}"] if waits else []) and bool(said) == waits
     await gated.step()
     assert len(await gated.events()) == waits, "it is reported once"
 

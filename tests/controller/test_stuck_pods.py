@@ -26,7 +26,7 @@ class Stuck(Bench):
     def __init__(self) -> None:
         super().__init__()
         events = EventRecorder(self.kube, "test", now=self.clock.wall)
-        self.stuck = StuckPods(self.context, ClaimUsage(self.context), events, lambda: self.leads)
+        self.stuck = StuckPods(self.context, ClaimUsage.of(self.context), events, lambda: self.leads)
         self.report(inventory(NODE, *gpus(2)))
 
     async def claimed(

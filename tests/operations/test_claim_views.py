@@ -7,9 +7,11 @@ from typing import Any, NamedTuple
 import pytest
 import yaml
 
+from lamina.dialects.claim_gate import GATE
 from lamina.dra.slices import DIGEST
 from lamina.model.gpus import Inventory
 from lamina.operations import cluster_view
+from lamina.operations.claim_quotas import NOT_CHECKED
 from lamina.operations.dashboard.view import NodeCondition, document_of
 from lamina.operations.doctor.claim_pods import claim_pods
 from lamina.operations.pending_reasons import CREATED, all_run, waiting_because
@@ -22,6 +24,7 @@ from lamina.ports.kube import (
     PODS,
     RESOURCE_CLAIM_TEMPLATES,
     RESOURCE_CLAIMS,
+    RESOURCE_QUOTAS,
     RESOURCE_SLICES,
     Object,
     Refused,
@@ -68,6 +71,22 @@ def event(of: Object, message: str, at: str = "2026-01-01T00:00:00Z") -> Object:
 CREATING = {"containerStatuses": [{"name": "main", "state": {"waiting": {"reason": "ContainerCreating"}}}]}
 RUNNING = {"phase": "Running", "containerStatuses": [{"name": "main", "state": {"running": {}}}]}
 ENDED = {"name": "side", "state": {"terminated": {"exitCode": 0}}}
+
+
+def gated(of: Object, *gates: str) -> Object:
+    """The pod as admission lets it in, with gates of others."""
+    gates_of_pod = [{"name": each} for each in (*gates, GATE)]
+    meta = of["metadata"] | {"labels": {GATE: "true"}}
+    return of | {"metadata": meta, "spec": of["spec"] | {"schedulingGates": gates_of_pod}}
+
+
+def quota(mib: int) -> Object:
+    return {"metadata": {"name": "q", "namespace": "default"}, "spec": {"hard": {"limits.nvidia.com/gpumem": str(mib)}}}
+
+
+def over(allowed: int, used: int, claim_name: str = "c") -> str:
+    numbers = f"quota q allows {allowed} of nvidia.com/gpumem; {used} are used and claim default/{claim_name} requests"
+    return f"the pod waits until there is room in a quota of its namespace: {numbers} 4096"
 
 
 class Case(NamedTuple):
@@ -144,6 +163,36 @@ CASES = {
         reason="node n: request main needs 3 devices of DeviceClass gpu.nvidia.com; this node offers 2",
     ),
     "it would fit": Case(user(), (claim("c", share("1Gi")),), reason="not yet tried by the scheduler"),
+    "over its quota": Case(gated(user()), (claim("c", share("4Gi")), quota(4000)), reason=over(4000, 0)),
+    "over its quota, before its claim is made": Case(
+        gated(user(template="t")), (template(claim("", share("4Gi"))), quota(4000)), reason=over(4000, 0, "p-gpu")
+    ),
+    "over its quota, with a share as well": Case(
+        gated(pod("p", container(gpu=1, gpumem=10) | {"name": "a"},
+                  {"name": "b", "resources": {"claims": [GPU]}}, resourceClaims=[GPU | {"resourceClaimName": "c"}])),
+        (claim("c", share("4Gi")), quota(4000)),
+        reason=over(4000, 0),
+    ),
+    "over its quota because of a claim that is not prepared": Case(
+        gated(user()), (claim("c", share("4Gi")), allocated(claim("d", share())), quota(5000)), reason=over(5000, 4096)
+    ),
+    "within its quota": Case(
+        gated(user()), (claim("c", share("4Gi")), quota(5000)), reason=f"the pod {NOT_CHECKED}"
+    ),
+    "without a quota": Case(gated(user()), (claim("c", share("4Gi")),), reason=f"the pod {NOT_CHECKED}"),
+    "with a gate and no claim": Case(gated(user()), reason="the pod is pending: ResourceClaim c does not exist"),
+    "with a gate of others": Case(
+        gated(user(), "theirs"),
+        (claim("c", share("4Gi")),),
+        reason=f"the pod is held by the gates theirs and {GATE}",
+    ),
+    "by both doors": Case(
+        pod("p", container(gpu=1, gpumem=10) | {"resources": {"limits": {"nvidia.com/gpu": "1"}, "claims": [GPU]}},
+            resourceClaims=[GPU | {"resourceClaimName": "c"}]),
+        (claim("c", share("1Gi")),),
+        reason='container "main" uses a ResourceClaim for GPUs and requests GPUs by resources, but a container has one '
+        "set of limits; ask for both in the claim, or use two containers",
+    ),
     "created": Case(
         user(node="n", phase="Pending", **CREATING),
         (allocated(claim("c", share())),),
@@ -198,6 +247,8 @@ def kind_of(obj: Object) -> Any:
         return EVENTS
     if obj.get("kind") in KINDS:
         return KINDS[obj["kind"]]
+    if "hard" in obj["spec"]:
+        return RESOURCE_QUOTAS
     if "spec" in obj["spec"]:
         return RESOURCE_CLAIM_TEMPLATES
     return RESOURCE_CLAIMS if "devices" in obj["spec"] else DEVICE_CLASSES
@@ -225,7 +276,7 @@ async def test_all_views_give_the_same_answer(name: str, monkeypatch: pytest.Mon
     assert "requests no GPU" not in text.output and text.code == int(bool(case.reason))
     assert answer["runs"] is case.runs
     if case.reason != "not yet tried by the scheduler":
-        assert case.reason in text.output
+        assert case.reason.removeprefix("the pod ") in text.output
     document = document_of(view, {"n": NodeCondition()})
     card = document.pods[case.pod["metadata"]["uid"]]
     assert card.reason == case.reason
@@ -236,6 +287,24 @@ async def test_all_views_give_the_same_answer(name: str, monkeypatch: pytest.Mon
         assert findings == []
     else:
         assert findings == ["warning" if case.reason not in ("", CREATED) else "ok"]
+
+
+async def test_gpus_of_claims_that_are_not_prepared_take_no_shares(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    asked = pod("asked", container(gpu=1, gpumem=10))
+    held = [allocated(claim(name, share()), f"gpu-{at}") for at, name in enumerate("de")]
+    kube = await of_case(Case(asked, tuple(held)))
+    said = "node n: ResourceClaims hold each GPU; it can be shared when their pods have ended"
+    commands, file = Commands(monkeypatch, kube), manifest(tmp_path, asked)
+    assert said in (await commands.run("why", "asked")).output
+    assert (await commands.run("fits", "-f", file)).output.startswith(f"Pod asked does not fit now: {said}")
+    document = document_of(await cluster_view.read(kube, hosts=True, claims=True), {"n": NodeCondition()})
+    assert [each.mode for each in document.nodes["n"].gpus] == ["claims", "claims"]
+    card = document.pods[asked["metadata"]["uid"]]
+    assert card.reason == said and not any("No pod that ends" in way for way in card.ways_out)
+    await kube.delete(RESOURCE_CLAIMS, "e", namespace="default")
+    assert (await commands.run("fits", "-f", file)).output == "Pod asked fits now on n GPU 1.\n"
 
 
 async def test_a_pod_with_a_claim_of_another_device_requests_no_gpu(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -332,3 +401,24 @@ async def test_pods_of_a_manifest_take_devices_from_each_other(tmp_path: Path, m
     shared = [user(name) for name in "abc"]
     ended = await commands.run("fits", "-f", manifest(tmp_path, *shared, claim("c", share())))
     assert (ended.code, len(ended.output.splitlines())) == (0, 3), "one claim is allocated once"
+
+
+BOTH = pod(
+    "both",
+    container(gpu=1, gpumem=10) | {"resources": {"limits": {"nvidia.com/gpu": "1"}, "claims": [GPU]}},
+    resourceClaims=[GPU | {"resourceClaimTemplateName": "t"}],
+)
+
+
+async def test_fits_knows_the_gate_of_claims(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    commands, made = Commands(monkeypatch, await world(quota(5000))), template(claim("", share("4Gi")))
+    pods = [gated(user("a", template="t")), user("b", template="t"), BOTH]
+    ended = await commands.run("fits", "-f", manifest(tmp_path, *pods, made))
+    excess = "quota q allows 5000 of nvidia.com/gpumem; 4096 are used and claim default/b-gpu requests 4096"
+    assert ended.output.splitlines()[:3] == [
+        "Pod a fits now on n gpu-0.",
+        f"Pod b does not fit: {excess}.",
+        "  To change that: request less, or raise the quota of namespace default.",
+    ]
+    [refused] = ended.output.splitlines()[3:]
+    assert refused.startswith('Pod both does not fit: container "main" uses a ResourceClaim for GPUs')

@@ -301,7 +301,7 @@ def tasks_of(controller: Controller, listener: socket.socket, upkeep: Upkeep) ->
         loops["watch deviceclasses"] = controller.watches.run_classes
         classes = ClassMaker(context, settings.dra_driver, ready)
         loops["device classes"] = classes.run
-        usage = ClaimUsage(context)
+        usage = ClaimUsage.of(context)
         gate = ClaimGate(context, usage, controller.events, ready)
         stuck = StuckPods(context, usage, controller.events, ready)
         loops["pods with a gate for claims"] = gate.run

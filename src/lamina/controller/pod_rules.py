@@ -41,13 +41,15 @@ class PodRules(NamedTuple):
             return pod.problem
         return self.without_grant(pod, pod.request) or self.over_quota(pod, pod.request)
 
+    def by_both_doors(self, pod: ParsedPod) -> str:
+        """Why a container cannot have GPUs by a claim and by a grant, as a sentence, or nothing."""
+        return self.claims.refusal(pod.obj, pod.ticket_holders) if self.claims else ""
+
     def without_grant(self, pod: ParsedPod, request: PodRequest) -> str:
         """Why nothing can be granted to the pod as it is, as a sentence, or nothing."""
         if request.only_native_reason and not self.ledger.offers_native_devices(request.native_devices):
             return request.only_native_reason
-        if self.claims and (reason := self.claims.refusal(pod.obj, pod.ticket_holders)):
-            return reason
-        return explain_missing_defaults(pod.obj, request, pod.config)
+        return self.by_both_doors(pod) or explain_missing_defaults(pod.obj, request, pod.config)
 
     def over_quota(self, pod: ParsedPod, request: PodRequest) -> str:
         """Which quota the pod exceeds on any GPU, as a sentence, or nothing. Kubernetes counts native devices."""

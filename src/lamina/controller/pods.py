@@ -117,9 +117,12 @@ class ParsedPod:
         """Why Lamina does not place the pod, which requests GPUs, in words that follow its name; else empty."""
         if self.request is None and not self.problem and not self.served_by_claim:
             return ""
-        if self.metadata.get("deletionTimestamp"):
-            return "is being deleted"
-        return self.gates or self.names_other_scheduler
+        return self.held_back or self.names_other_scheduler
+
+    @property
+    def held_back(self) -> str:
+        """What keeps the pod from every scheduler, in words that follow its name; else empty."""
+        return "is being deleted" if self.metadata.get("deletionTimestamp") else self.gates
 
     @cached_property
     def template(self) -> bytes:

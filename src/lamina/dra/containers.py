@@ -42,6 +42,15 @@ def uses_by_container(pod: Mapping[str, Any]) -> dict[str, list[ContainerUse]]:
     return found
 
 
+def entries_by_container(pod: Mapping[str, Any]) -> dict[str, set[str]]:
+    """The entries in the spec of the pod that each container uses, whether their claims have been made or not."""
+    spec = pod["spec"]
+    return {
+        container["name"]: {use["name"] for use in (container.get("resources") or {}).get("claims") or ()}
+        for container in (*(spec.get("initContainers") or ()), *spec["containers"])
+    }
+
+
 def other_claims(pod: Mapping[str, Any], claim: str) -> dict[str, str]:
     """The names of other claims that a container uses together with this one, with that container."""
     return {

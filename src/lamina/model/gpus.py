@@ -146,6 +146,8 @@ class Inventory(Struct, frozen=True, kw_only=True):
     """Pods that have kept borrowed memory on the host for so long that the configuration lets them be evicted."""
     claims: tuple[HeldClaim, ...] = ()
     """ResourceClaims that are prepared here. A GPU that one has takes no grants."""
+    allocated: tuple[str, ...] = ()
+    """UUIDs of GPUs that kube-scheduler has allocated to claims. Agents do not publish them."""
     mig_devices: tuple[MigDeviceCount, ...] = ()
     """Those that exist, offered or not, except instances on GPUs that grants may partition."""
 

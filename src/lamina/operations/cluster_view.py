@@ -27,6 +27,7 @@ from lamina.controller.ledger.used_claims import ClaimName, claims_of
 from lamina.controller.pod_rules import PodRules
 from lamina.controller.pods import ParsedPod, parse_pod
 from lamina.controller.quotas.resource_quotas import ResourceQuotas
+from lamina.controller.scheduling.claim_usage import ClaimUsage
 from lamina.dialects import resource_names
 from lamina.dialects.native_devices import native_resources
 from lamina.errors import BadInput
@@ -35,6 +36,7 @@ from lamina.model.grants import Grant
 from lamina.model.requests import PodRequest
 from lamina.model.survivors import Survivor
 from lamina.operations import held_claims
+from lamina.operations.claim_quotas import NOT_CHECKED, ClaimQuotas, waits_for_check
 from lamina.operations.held_room import RoomOfNode, hold_lines, read_holds, reserve_holds
 from lamina.operations.native_capacity import counted, forbidden, missing
 from lamina.operations.pod_claims import IMPLICIT, NO_CLAIMS, ClaimObjects, PodClaims, read_claims
@@ -104,10 +106,29 @@ class ClusterView:
         request = self.request(pod)
         return None if request is None else self.rules.bounded(self.parse(pod), request)
 
-    @cached_property
+    @property
     def rules(self) -> PodRules:
         """What holds for a pod on every node, as the controller asks it."""
-        return PodRules(self.ledger, self.quotas)
+        return PodRules(self.ledger, self.quotas, self.claims.observed)
+
+    @cached_property
+    def claim_quotas(self) -> ClaimQuotas:
+        """Which claims exceed a quota."""
+        return ClaimQuotas(ClaimUsage(self.ledger, self.quotas, self.claims.observed, lambda: self.config), self.pods)
+
+    def not_placed(self, pod: Object) -> str:
+        """Why no scheduler places the pod, or Lamina does not, in words that follow its name; else empty."""
+        parsed = self.parse(pod)
+        if waits_for_check(pod):
+            problem = self.claims.problem(pod)
+            return self.claim_quotas.waits(pod) or (f"is pending: {problem}" if problem else NOT_CHECKED)
+        return parsed.not_placed or (parsed.held_back if self.claims.of(pod) else "")
+
+    def refused_everywhere(self, pod: Object) -> str:
+        """Why no node may take the pod, whatever nodes there are, as a sentence, or nothing."""
+        not_placed = self.not_placed(pod)
+        refusal = f"the pod {not_placed}" if not_placed else self.rules.refused_everywhere(self.parse(pod))
+        return refusal or self.claims.problem(pod)
 
     def explain(self, pod: Object) -> Explanation | None:
         """Where the pod fits and why not elsewhere; None if it requests no GPU. Raises BadInput as admission does."""
@@ -302,6 +323,8 @@ class ClusterReader:
         granted = {record.grant.pod_uid for record in records}
         waiting = {each.uid for each in pods if each.state.stage is Stage.PENDING} - granted
         holds = tuple(each for each in read_holds(objects.inventories, time.time()) if each.room.pod_uid in waiting)
+        claims = PodClaims(objects.claims)
+        inventories = [claims.observed.marked(each) for each in inventories]
         ledger, quotas = _ledger(inventories, pods, records, holds), ResourceQuotas()
         for quota in objects.quotas:
             quotas.observe(quota)
@@ -315,7 +338,7 @@ class ClusterReader:
             quotas=quotas,
             hosts=None if objects.nodes is None else _hosts(objects.nodes, objects.pods, configured.config),
             config_refusal=configured.refusal,
-            claims=PodClaims(objects.claims),
+            claims=claims,
             parsed={id(each.parsed.obj): each.parsed for each in pods},
         )
 

@@ -5,11 +5,14 @@ Pods are tried one after another on one reading of the cluster, and each takes i
 
 from collections import Counter, defaultdict
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
+from itertools import chain
 from typing import NamedTuple
 
 from lamina.controller.ledger.claims import GrantRecord
+from lamina.controller.ledger.observed_claims import ObservedClaim
 from lamina.controller.pods import parse_pod
 from lamina.dialects import parse
+from lamina.dialects.claim_gate import GATE
 from lamina.dialects.groups import GroupName, group_of
 from lamina.errors import BadInput
 from lamina.model.grants import ContainerGrant, Grant
@@ -41,6 +44,8 @@ class FitCheck:
         self._tried = 0
         self._placed: dict[str, str] = {}
         """The node of each pod that fit, by UID."""
+        self._claimed: dict[str, list[ObservedClaim]] = {}
+        """The claims of these."""
 
     def check_all(self, templates: list[PodTemplate], needed: Mapping[GroupName, int | str]) -> Iterator[FitAnswer]:
         """Try the templates in turn, those of a pod group together. `needed` is how many members each group needs, or
@@ -115,10 +120,15 @@ class FitCheck:
 
     def _refusal(self, pod: Object) -> str:
         """Why no node may take the pod, which admission has not filled in yet, as a sentence, or nothing."""
+        if not_placed := self._cluster.not_placed(pod):
+            return f"the pod {not_placed}"
+        return self._cluster.rules.by_both_doors(self._cluster.parse(pod)) or self._over_quota(pod)
+
+    def _over_quota(self, pod: Object) -> str:
+        """Which quota the pod or its claims exceed, as a sentence, or nothing."""
         parsed, rules = self._cluster.parse(pod), self._cluster.rules
-        if parsed.not_placed:
-            return f"the pod {parsed.not_placed}"
-        return "" if parsed.request is None else rules.over_quota(parsed, parsed.request)
+        over = "" if parsed.request is None else rules.over_quota(parsed, parsed.request)
+        return over or self._cluster.claim_quotas.excess(pod, chain.from_iterable(self._claimed.values()))
 
     def _request(self, template: PodTemplate) -> PodRequest | None:
         try:
@@ -130,6 +140,7 @@ class FitCheck:
         """Undo `_place`."""
         uid = pod["metadata"]["uid"]
         node = self._placed.pop(uid)
+        self._claimed.pop(uid, None)
         if self._cluster.ledger.grants_of(uid):
             self._cluster.ledger.remove_grant(uid, uid, 0.0)
             self._states[node] = self._cluster.node(node)
@@ -140,7 +151,8 @@ class FitCheck:
     def _next_pod(self, template: PodTemplate) -> Object:
         self._tried += 1
         meta = {**template.pod["metadata"], "uid": f"tried-{self._tried}"}
-        return {**template.pod, "metadata": meta}
+        gates = [each for each in template.pod["spec"].get("schedulingGates") or () if each.get("name") != GATE]
+        return {**template.pod, "metadata": meta, "spec": {**template.pod["spec"], "schedulingGates": gates}}
 
     def _place(self, pod: Object, request: PodRequest | None) -> str:
         """Give the pod its place on the node with the best score. Returns the place in words, empty without one."""
@@ -171,6 +183,7 @@ class FitCheck:
 
     def _take_devices(self, pod: Object, node: str) -> str:
         """Give the claims of the pod their devices. Returns these in words."""
+        self._claimed[pod["metadata"]["uid"]] = self._cluster.claim_quotas.claims(pod)
         devices = self._cluster.claims.take(pod, node) if self._cluster.claims.of(pod) else ()
         return f" {', '.join(devices)}" if devices else ""
 
@@ -217,7 +230,7 @@ class FitCheck:
         who = f"One more pod of {template.title}" if places else template.title
         if refusal := self._refusal(pod):
             yield f"{who} does not fit: {refusal}."
-            if not self._cluster.parse(pod).not_placed:
+            if refusal == self._over_quota(pod):
                 yield f"  To change that: request less, or raise the quota of namespace {pod['metadata']['namespace']}."
             return
         if problem := self._cluster.claims.problem(pod):

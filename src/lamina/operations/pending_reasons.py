@@ -34,8 +34,8 @@ def why_pod(cluster: ClusterView, pod: Object) -> Iterator[str]:
         yield from cluster.taken_tickets.line_of(pod)
         return
     parsed, rules = cluster.parse(pod), cluster.rules
-    if parsed.not_placed:
-        yield f"{name} {parsed.not_placed}."
+    if not_placed := cluster.not_placed(pod):
+        yield f"{name} {not_placed}."
         return
     request = parsed.request
     if refusal := parsed.problem or (request and rules.without_grant(parsed, request)):
@@ -73,7 +73,7 @@ def waiting_because(cluster: ClusterView, pod: Object) -> str:
     """One sentence for a table; empty for a pod that is not waiting."""
     if pod["spec"].get("nodeName"):
         return "; ".join(_container_reasons(cluster, pod))
-    if refusal := cluster.rules.refused_everywhere(cluster.parse(pod)) or cluster.claims.problem(pod):
+    if refusal := cluster.refused_everywhere(pod):
         return refusal
     explanation = cluster.explain(pod)
     if explanation is None or explanation.fitting:

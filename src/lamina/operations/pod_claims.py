@@ -4,10 +4,12 @@ A claim is about GPUs unless its DeviceClasses say otherwise: their expressions 
 names other drivers alone asks for other devices. Every agent's own driver counts, and those of NVIDIA and HAMi.
 """
 
+import logging
 from collections.abc import Iterable, Iterator, Mapping
 from functools import cached_property
 from typing import Any, NamedTuple
 
+from lamina.controller.ledger.observed_claims import ObservedClaims
 from lamina.dialects.containers import read_containers
 from lamina.dra.claim_fit import ClaimFit, fit_claims
 from lamina.dra.device_room import ClaimRoom, rooms
@@ -30,6 +32,8 @@ from lamina.ports.kube import (
     Object,
     Refused,
 )
+
+log = logging.getLogger(__name__)
 
 NOT_PREPARED = "FailedPrepareDynamicResources"
 """The reason of kubelet's events about claims that a driver refuses to prepare."""
@@ -151,6 +155,7 @@ class PodClaims:
     def with_manifest(self, claims: Iterable[Object], templates: Iterable[Object]) -> "PodClaims":
         """The same, with claims and templates that a manifest adds."""
         objects = self._objects
+        claims = [_with_uid(each) for each in claims]
         added = objects._replace(claims=[*objects.claims, *claims], templates=[*objects.templates, *templates])
         return PodClaims(added)
 
@@ -173,6 +178,24 @@ class PodClaims:
         ]
         last = max(own, key=lambda each: str(each.get("lastTimestamp") or each.get("eventTime") or ""), default=None)
         return "" if last is None else str(last.get("message") or NOT_PREPARED)
+
+    @cached_property
+    def observed(self) -> ObservedClaims:
+        """The same as the controller observes it, so that its rules can be asked. Templates are known here too."""
+        own = {each["spec"]["driver"] for each in self._slices if digest_of(each)}
+        found = ObservedClaims(min(own, default=DRIVER))
+        observers = (
+            (found.observe_class, self._classes),
+            (found.observe_template, self._templates),
+            (found.observe, self._claims),
+        )
+        for observe, objects in observers:
+            for each in objects.values():
+                try:
+                    observe(each)
+                except Exception as error:
+                    log.warning("%s cannot be read: %r", each["metadata"]["name"], error)
+        return found
 
     @cached_property
     def rooms(self) -> dict[str, ClaimRoom]:
@@ -275,6 +298,11 @@ class PodClaims:
 
 def _key(obj: Object) -> tuple[str, str]:
     return obj["metadata"].get("namespace") or "", obj["metadata"]["name"]
+
+
+def _with_uid(claim: Object) -> Object:
+    """A claim of a manifest, as it is told from others once it exists."""
+    return {**claim, "metadata": {"uid": "/".join(_key(claim)), **claim["metadata"]}}
 
 
 def _expressions(device_class: Mapping[str, Any]) -> tuple[str, ...]:

@@ -42,6 +42,8 @@ _WAYS = {
     Cause.TOGETHER: "Request less for one of the containers, or split the pod.",
     Cause.HOST: "Request less CPU, memory or other resources of the node, or wait until a pod ends.",
 }
+_ENDED_BY_PODS = (Cause.QUOTA, Cause.MODE)
+"""Lasting for kube-scheduler, which can evict no pod for them. They end with pods all the same."""
 _MEMORY, _CORES = (Cause.MEMORY, Cause.SIZE, Cause.QUOTA), (Cause.CORES, Cause.SIZE, Cause.QUOTA)
 
 
@@ -53,7 +55,7 @@ def ways_out(cluster: ClusterView, request: PodRequest, explanation: Explanation
     if len(request.containers) == 1:
         yield from _smaller(cluster.nodes, request, nearest.cause)
     yield _WAYS.get(nearest.cause, "Wait until a pod ends, or add a node.")
-    if all(group.lasting and group.cause is not Cause.QUOTA for group in explanation.groups):
+    if all(group.lasting and group.cause not in _ENDED_BY_PODS for group in explanation.groups):
         yield "No pod that ends makes room for it: nodes, the configuration or the request have to change."
 
 

@@ -79,7 +79,7 @@ class Binder:
             longest_attempt_s=LONGEST_ATTEMPT_S,
         )
         self._labels = BoundLabels(context.kube)
-        self._usage = ClaimUsage(context)
+        self._usage = ClaimUsage.of(context)
 
     async def bind(self, args: BindArgs) -> str:
         """Give the pod its shares and its node. Returns why that failed as a sentence, or nothing."""

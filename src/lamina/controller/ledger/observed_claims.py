@@ -10,10 +10,11 @@ from typing import Any
 from msgspec import Struct, structs
 
 from lamina.dra.classes import class_names
-from lamina.dra.containers import claims_by_entry, claims_of, uses_by_container
+from lamina.dra.containers import claims_by_entry, claims_of, entries_by_container
 from lamina.dra.names import DRIVER, device_number
 from lamina.dra.quota_amounts import alternatives
 from lamina.model.gpus import Inventory, Mode
+from lamina.model.ledger import taken_by_claims
 
 
 class ObservedClaim(Struct, frozen=True, kw_only=True):
@@ -41,6 +42,7 @@ class ObservedClaims:
         self._made = class_names(driver)
         self._classes = set(self._made)
         self._claims: dict[tuple[str, str], ObservedClaim] = {}
+        self._templates: dict[tuple[str, str], Mapping[str, Any]] = {}
         self.changed: Callable[[str], None] = lambda node: None
         self.followed = False
         """Whether the claims of the cluster are read at all."""
@@ -65,6 +67,10 @@ class ObservedClaims:
         """Whether the DeviceClass selects devices of the driver."""
         return name in self._classes
 
+    def observe_template(self, template: Mapping[str, Any]) -> None:
+        """The ResourceClaimTemplate is as given. The controller needs none: it waits until the claims are made."""
+        self._templates[_key(template)] = (template.get("spec") or {}).get("spec") or {}
+
     def remove(self, claim: Mapping[str, Any]) -> None:
         """The claim is gone."""
         self._put(None, _key(claim))
@@ -77,13 +83,28 @@ class ObservedClaims:
         """Those of these names that have been observed, each once."""
         return [found for name in dict.fromkeys(names) if (found := self._claims.get((namespace, name)))]
 
+    def by_entry(self, pod: Mapping[str, Any]) -> dict[str, ObservedClaim]:
+        """The claims by their entry in the spec of the pod: those that have been observed, and those that will be made
+        of observed templates."""
+        meta, made = pod["metadata"], claims_by_entry(pod)
+        found = {}
+        for each in pod["spec"].get("resourceClaims") or ():
+            entry, namespace = each["name"], meta.get("namespace") or ""
+            template = self._templates.get((namespace, each.get("resourceClaimTemplateName") or ""))
+            if claim := self._claims.get((namespace, made[entry])):
+                found[entry] = claim
+            elif not made[entry] and template is not None:
+                uid = f"{meta.get('uid')}/{entry}"
+                named = {"namespace": namespace, "name": f"{meta.get('name')}-{entry}", "uid": uid}
+                found[entry] = self._read({"metadata": named, "spec": template})
+        return found
+
     def refusal(self, pod: Mapping[str, Any], ticket_holders: Set[str]) -> str:
         """Why a container cannot have what it asks for by a claim and by a grant, as a sentence, or nothing. A claim
         that kube-scheduler makes stands for resources, and is not one more."""
-        entries = claims_by_entry(pod).values()
-        names = {claim.name for claim in self.of(pod) if claim.for_gpus and claim.name in entries}
-        uses = uses_by_container(pod) if names else {}
-        both = [name for name in sorted(ticket_holders) if any(use.claim in names for use in uses.get(name, ()))]
+        entries = {entry for entry, claim in self.by_entry(pod).items() if claim.for_gpus}
+        uses = entries_by_container(pod) if entries else {}
+        both = [name for name in sorted(ticket_holders) if not entries.isdisjoint(uses.get(name, ()))]
         if not both:
             return ""
         return (
@@ -94,10 +115,12 @@ class ObservedClaims:
     def marked(self, inventory: Inventory) -> Inventory:
         """The inventory with GPUs that are allocated to claims as those that take no grants."""
         numbers = self._numbers_on(inventory.node)
-        if not numbers:
+        here = {gpu.uuid for gpu in inventory.gpus if gpu.number in numbers}
+        published = taken_by_claims(inventory.claims)
+        if all(gpu.mode is Mode.TIMESLICE and gpu.uuid in published for gpu in inventory.gpus if gpu.uuid in here):
             return inventory
-        gpus = (structs.replace(gpu, mode=Mode.TIMESLICE) if gpu.number in numbers else gpu for gpu in inventory.gpus)
-        return structs.replace(inventory, gpus=tuple(gpus))
+        gpus = (structs.replace(gpu, mode=Mode.TIMESLICE) if gpu.uuid in here else gpu for gpu in inventory.gpus)
+        return structs.replace(inventory, gpus=tuple(gpus), allocated=tuple(sorted(here)))
 
     def __iter__(self) -> Iterator[ObservedClaim]:
         return iter(list(self._claims.values()))

@@ -4,57 +4,66 @@ Claims that are prepared count in the ledger, as their agents publish them. An a
 allocation, and one that waits for an allocation from the moment at which its pod may be scheduled.
 """
 
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
+from typing import NamedTuple
 
+from lamina.configuration import Config
 from lamina.controller.context import Context
-from lamina.controller.ledger.observed_claims import ObservedClaim
+from lamina.controller.ledger.ledger import Ledger
+from lamina.controller.ledger.observed_claims import ObservedClaim, ObservedClaims
+from lamina.controller.quotas.resource_quotas import ResourceQuotas
 from lamina.dra.quota_amounts import ClaimAmounts, allocated_amounts, cluster_gpus, requested_amounts
 from lamina.model.ledger import Taken
 
 
-class ClaimUsage:
+class ClaimUsage(NamedTuple):
     """Reads what has been observed, and changes nothing."""
 
-    def __init__(self, context: Context) -> None:
-        self._context = context
-        self._claims = context.capacity.claims
+    ledger: Ledger
+    quotas: ResourceQuotas
+    claims: ObservedClaims
+    config: Callable[[], Config]
+    """What is in force now."""
+
+    @classmethod
+    def of(cls, context: Context) -> "ClaimUsage":
+        """As the controller has observed it."""
+        return cls(context.ledger, context.quotas, context.capacity.claims, lambda: context.configuration.value)
 
     def has_quota(self, namespace: str) -> bool:
         """Whether a quota of the namespace limits GPU memory or compute."""
-        return bool(self._context.quotas.of(namespace, self._context.configuration.value))
+        return bool(self.quotas.of(namespace, self.config()))
 
     def excess(self, namespace: str, wanted: Iterable[ObservedClaim], scheduled: Iterable[ObservedClaim]) -> str:
         """Which quota the `wanted` claims exceed, as a sentence, or nothing. `scheduled` are those of other pods that
         kube-scheduler may allocate now."""
         prepared, own = self._prepared(), {claim.uid: claim for claim in wanted}
         counted = {claim.uid: claim for claim in scheduled}
-        counted |= {claim.uid: claim for claim in self._claims if claim.results}
+        counted |= {claim.uid: claim for claim in self.claims if claim.results}
         others = [
             claim
             for uid, claim in counted.items()
             if claim.namespace == namespace and uid not in prepared and uid not in own
         ]
         more = self._sum(claim for uid, claim in own.items() if uid not in prepared)
-        held, config = self._sum(others), self._context.configuration.value
-        room = self._context.quotas.room(
+        held = self._sum(others)
+        room = self.quotas.room(
             namespace,
-            config,
-            lambda: self._context.ledger.holdings.taken_in_namespace(namespace).plus(Taken(0, *held)),
+            self.config(),
+            lambda: self.ledger.holdings.taken_in_namespace(namespace).plus(Taken(0, *held)),
         )
         return room.excess(*more, f"claim {', '.join(sorted(map(str, own.values())))}") if room else ""
 
     def _sum(self, claims: Iterable[ObservedClaim]) -> ClaimAmounts:
-        total, ledger = ClaimAmounts(), self._context.ledger
+        total, ledger = ClaimAmounts(), self.ledger
         gpus = cluster_gpus(found for node in ledger.nodes() if (found := ledger.inventory(node)))
         for claim in claims:
             if claim.results:
                 total = total.plus(allocated_amounts(claim.results, gpus))
             else:
-                total = total.plus(requested_amounts(claim.requests, self._claims.is_own_class, gpus))
+                total = total.plus(requested_amounts(claim.requests, self.claims.is_own_class, gpus))
         return total
 
     def _prepared(self) -> set[str]:
         """UIDs of the claims that count in the ledger."""
-        ledger = self._context.ledger
-        inventories = (ledger.inventory(node) for node in ledger.nodes())
-        return {claim.uid for inventory in inventories if inventory for claim in inventory.claims}
+        return {claim.uid for node in self.ledger.nodes() for claim in self.ledger.claims_on(node)}

@@ -142,7 +142,7 @@ def _state(node: str, phase: str, refusal: str) -> str:
 
 def _ways_out(cluster: ClusterView, pod: Object, request: PodRequest, known: _WaysOut) -> tuple[str, ...]:
     """Pods with one request and one explanation, such as replicas, share the search."""
-    if cluster.parse(pod).not_placed:
+    if cluster.not_placed(pod):
         return ()
     explanation, request = cluster.explain(pod), cluster.bounded(pod) or request
     if explanation is None:

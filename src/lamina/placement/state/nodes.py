@@ -81,7 +81,8 @@ class NodeState(Struct, frozen=True):
         """The node `name` with these GPUs, of which `taken` (by UUID) is granted to pods. `rules` say how GPUs may be
         partitioned."""
         listed = gpus.gpus if isinstance(gpus, Inventory) else tuple(gpus)
-        held, claimed = taken or {}, taken_by_claims(gpus.claims) if isinstance(gpus, Inventory) else {}
+        held = taken or {}
+        claimed = {*taken_by_claims(gpus.claims), *gpus.allocated} if isinstance(gpus, Inventory) else set()
         states = tuple(
             GpuState.of(gpu, held.get(gpu.uuid, NOTHING), rules, claimed=gpu.uuid in claimed) for gpu in listed
         )
