@@ -25,6 +25,8 @@ class PodReport(NamedTuple):
 
 
 _NOTHING = PodReport()
+_OF_PODS = ("survivors", "resized", "idle", "displaced", "driver_limited")
+"""The lists of an Inventory that concern single pods."""
 
 
 class PodReports:
@@ -52,8 +54,13 @@ class PodReports:
 
 
 def without_pods(inventory: Inventory) -> Inventory:
-    """The inventory without the lists that concern single pods. Claims stay: they say which of its GPUs are in use."""
-    return structs.replace(inventory, survivors=(), resized=(), idle=(), displaced=(), driver_limited=())
+    """The inventory without the lists that concern single pods. Claims stay: they say which of its GPUs are in use.
+
+    One without such lists stays the same object, so that what was made of it need not be made again.
+    """
+    if not any(getattr(inventory, name) for name in _OF_PODS):
+        return inventory
+    return structs.replace(inventory, **dict.fromkeys(_OF_PODS, ()))
 
 
 def _reports(inventory: Inventory) -> dict[str, PodReport]:

@@ -2,7 +2,6 @@
 
 import logging
 from collections.abc import Iterator, Mapping
-from operator import is_
 from typing import NamedTuple
 
 from lamina.controller.pods import ParsedPod
@@ -36,8 +35,9 @@ class _Sources(NamedTuple):
     not_prepared: str
 
     def same(self, others: "_Sources") -> bool:
-        """Whether these are the same objects."""
-        return self[3:] == others[3:] and all(map(is_, self[:3], others[:3]))
+        """Whether these are the same objects, or an inventory that says the same."""
+        known = self.inventory is others.inventory or self.inventory == others.inventory
+        return self.parsed is others.parsed and self.grant is others.grant and known and self[3:] == others[3:]
 
 
 class PodCards:
