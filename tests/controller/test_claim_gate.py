@@ -9,6 +9,8 @@ import jsonpatch
 import pytest
 
 from lamina.controller.claims.gate import ClaimGate
+from lamina.controller.ledger.pod_stages import PodState, Stage
+from lamina.controller.ledger.used_claims import ClaimName
 from lamina.controller.scheduling.claim_usage import ClaimUsage
 from lamina.dialects.claim_gate import GATE, gate_claims
 from lamina.dra.names import DRIVER
@@ -46,11 +48,13 @@ class Gated(Bench):
         spec = {"devices": {"requests": [{"name": "one", "exactly": exactly}]}}
         self.capacity.claims.observe({"metadata": meta, "spec": spec, "status": status})
 
-    def prepared(self, *names: str, memory_mib: int) -> None:
-        """Their node has prepared these claims."""
+    def prepared(self, *names: str, memory_mib: int, uid: str = "") -> None:
+        """Their node says that it has prepared these claims, with their own UIDs or another one."""
         share = Share(gpu="GPU-0", memory_mib=memory_mib)
         request = ContainerGrant(name="one", shares=(share,))
-        claims = tuple(HeldClaim(namespace="default", name=n, uid=f"uid-of-{n}", requests=(request,)) for n in names)
+        claims = tuple(
+            HeldClaim(namespace="default", name=n, uid=uid or f"uid-of-{n}", requests=(request,)) for n in names
+        )
         self.ledger.observe_inventory(Inventory(node=NODE, gpus=inventory(NODE, *gpus(2)).gpus, claims=claims))
 
     async def waits(self, name: str, *claims: str, gates: tuple[str, ...] = (GATE,), template: str = "") -> Object:
@@ -161,6 +165,19 @@ async def test_pods_that_may_be_scheduled_count_until_their_claims_are_prepared(
     assert await gated.waiting() == ["c"], "it counts once"
     await gated.kube.delete(PODS, "b", namespace="default")
     assert await gated.waiting() == []
+
+
+async def test_an_agent_hides_no_claim_by_its_uid(gated: Gated) -> None:
+    """It publishes a claim that a pod of its node uses under the UID of another namespace's or node's."""
+    gated.quota(memory="5000")
+    gated.claim("a", memory="4000Mi")
+    await gated.waits("a", "a")
+    assert await gated.waiting() == []
+    gated.ledger.observe_pod("p", PodState(Stage.BOUND, NODE), 1, claims=(ClaimName("default", "x"),))
+    gated.prepared("x", memory_mib=1, uid="uid-of-a")
+    gated.claim("b", memory="4000Mi")
+    await gated.waits("b", "b")
+    assert await gated.waiting() == ["b"]
 
 
 async def test_a_claim_that_pods_share_counts_once(gated: Gated) -> None:

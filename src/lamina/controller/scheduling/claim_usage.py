@@ -13,7 +13,10 @@ from lamina.controller.ledger.ledger import Ledger
 from lamina.controller.ledger.observed_claims import ObservedClaim, ObservedClaims
 from lamina.controller.quotas.resource_quotas import ResourceQuotas
 from lamina.dra.quota_amounts import ClaimAmounts, allocated_amounts, cluster_gpus, requested_amounts
+from lamina.model.claims import HeldClaim
 from lamina.model.ledger import Taken
+
+_Key = tuple[str, str, str]
 
 
 class ClaimUsage(NamedTuple):
@@ -43,9 +46,9 @@ class ClaimUsage(NamedTuple):
         others = [
             claim
             for uid, claim in counted.items()
-            if claim.namespace == namespace and uid not in prepared and uid not in own
+            if claim.namespace == namespace and _key(claim) not in prepared and uid not in own
         ]
-        more = self._sum(claim for uid, claim in own.items() if uid not in prepared)
+        more = self._sum(claim for claim in own.values() if _key(claim) not in prepared)
         held = self._sum(others)
         room = self.quotas.room(
             namespace,
@@ -64,6 +67,11 @@ class ClaimUsage(NamedTuple):
                 total = total.plus(requested_amounts(claim.requests, self.claims.is_own_class, gpus))
         return total
 
-    def _prepared(self) -> set[str]:
-        """UIDs of the claims that count in the ledger."""
-        return {claim.uid for node in self.ledger.nodes() for claim in self.ledger.claims_on(node)}
+    def _prepared(self) -> set[_Key]:
+        """The claims that count in the ledger."""
+        return {_key(claim) for node in self.ledger.nodes() for claim in self.ledger.claims_on(node)}
+
+
+def _key(claim: ObservedClaim | HeldClaim) -> _Key:
+    """Namespace, name and UID: an agent that publishes the UID of another claim makes that one count no less."""
+    return claim.namespace, claim.name, claim.uid
