@@ -17,7 +17,7 @@ from lamina.dra.names import DRIVER
 from lamina.model.claims import HeldClaim
 from lamina.model.gpus import Inventory
 from lamina.model.grants import ContainerGrant, Share
-from lamina.operations.claim_quotas import ClaimQuotas
+from lamina.operations.claim_quotas import WaitingForQuotas
 from lamina.ports.kube import EVENTS, PODS, EventRecorder, Object
 from tests.controller.binders import Bench
 from tests.controller.cluster import gpus, inventory
@@ -126,7 +126,7 @@ async def test_a_claim_over_its_quota_is_not_allocated(
     gated.quota(**hard)
     gated.claim("c", **amounts)
     pod = await gated.waits("one", "c")
-    said = ClaimQuotas(gated.usage, [pod]).waits(pod)
+    said = WaitingForQuotas(gated.usage, [pod]).waits(pod)
     assert await gated.waiting() == (["one"] if waits else [])
     assert await gated.events() == ([f"It {said}"] if waits else []) and bool(said) == waits
     await gated.step()

@@ -11,7 +11,6 @@ ALLOWED = {
     "lamina/enforcement/run.py",
     "lamina/operations/verify/tenant.py",
     "lamina/ports/kept_tree/keeper.py",
-    "lamina/ports/mounts.py",
     "lamina/ports/mps/program.py",
     "lamina/ports/time_slices.py",
 }

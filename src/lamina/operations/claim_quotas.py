@@ -12,7 +12,7 @@ from lamina.ports.kube import Object
 NOT_CHECKED = "waits for the controller to compare its claims with the quotas of its namespace"
 
 
-class ClaimQuotas:
+class WaitingForQuotas:
     """Those of one reading of a cluster."""
 
     def __init__(self, usage: ClaimUsage, pods: Sequence[Object]) -> None:

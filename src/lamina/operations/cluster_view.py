@@ -36,7 +36,7 @@ from lamina.model.grants import Grant
 from lamina.model.requests import PodRequest
 from lamina.model.survivors import Survivor
 from lamina.operations import held_claims
-from lamina.operations.claim_quotas import NOT_CHECKED, ClaimQuotas, waits_for_check
+from lamina.operations.claim_quotas import NOT_CHECKED, WaitingForQuotas, waits_for_check
 from lamina.operations.held_room import RoomOfNode, hold_lines, read_holds, reserve_holds
 from lamina.operations.native_capacity import counted, forbidden, missing
 from lamina.operations.pod_claims import IMPLICIT, NO_CLAIMS, ClaimObjects, PodClaims, read_claims
@@ -112,9 +112,11 @@ class ClusterView:
         return PodRules(self.ledger, self.quotas, self.claims.observed)
 
     @cached_property
-    def claim_quotas(self) -> ClaimQuotas:
+    def claim_quotas(self) -> WaitingForQuotas:
         """Which claims exceed a quota."""
-        return ClaimQuotas(ClaimUsage(self.ledger, self.quotas, self.claims.observed, lambda: self.config), self.pods)
+        return WaitingForQuotas(
+            ClaimUsage(self.ledger, self.quotas, self.claims.observed, lambda: self.config), self.pods
+        )
 
     def not_placed(self, pod: Object) -> str:
         """Why no scheduler places the pod, or Lamina does not, in words that follow its name; else empty."""

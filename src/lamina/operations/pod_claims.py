@@ -301,7 +301,7 @@ def _key(obj: Object) -> tuple[str, str]:
 
 
 def _with_uid(claim: Object) -> Object:
-    """A claim of a manifest, as it is told from others once it exists."""
+    """A claim of a manifest, with what distinguishes it from others once it exists."""
     return {**claim, "metadata": {"uid": "/".join(_key(claim)), **claim["metadata"]}}
 
 

@@ -43,7 +43,7 @@ _WAYS = {
     Cause.HOST: "Request less CPU, memory or other resources of the node, or wait until a pod ends.",
 }
 _ENDED_BY_PODS = (Cause.QUOTA, Cause.MODE)
-"""Lasting for kube-scheduler, which can evict no pod for them. They end with pods all the same."""
+"""Lasting for kube-scheduler, which can evict no pod for them. They still end when pods do."""
 _MEMORY, _CORES = (Cause.MEMORY, Cause.SIZE, Cause.QUOTA), (Cause.CORES, Cause.SIZE, Cause.QUOTA)
 
 
