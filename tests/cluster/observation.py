@@ -37,7 +37,7 @@ SETTLING_S = 60.0
 RESOURCES = ("nvidia.com/gpu", "nvidia.com/gpu.shared", "volcano.sh/vgpu-number", "volcano.sh/gpu-mem.128Mi")
 _SERVICES = Resource("", "v1", "services", "Service")
 _POD = re.compile(r"/pod([0-9a-f-]{36})/([0-9a-f]{64})$", re.MULTILINE)
-_MOUNTED = re.compile(r" \S*/containers/([^/ ]+)/limits /run/lamina/limits ")
+_MOUNTED = re.compile(r" \S*/([^/ ]+)/limits /run/lamina/limits ")
 _SERVES = re.compile(rb"(?:^|\0)CUDA_MPS_LOG_DIRECTORY=[^\0]*/(GPU-[^/\0]+)/log\0")
 _SAMPLE = re.compile(r"lamina_gpu_\w+\{[^\r\n]*\} \S+")
 _COUNTS = ("shares_granted", "memory_granted_mebibytes", "cores_granted_percent")

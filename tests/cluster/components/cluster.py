@@ -100,4 +100,4 @@ class RealCluster:
                 os.write(self._leash, b"k")
                 print(f"logs are kept in {self.folder}", file=sys.__stderr__)
             os.close(self._leash)
-            self._guard.wait(guard.PATIENCE_S + 10)
+            self._guard.wait(2 * guard.PATIENCE_S + 10)
