@@ -32,7 +32,7 @@ OWN_LABS = {
         Says("kubectl exec", r"^$"),
         Says("kubectl exec", r"3\d\d\dMiB / +4096MiB"),
         Says("kubectl exec", r"out of memory"),
-        Says("lamina gpus", r"claims 24576 of 32768 MiB.*\n.*idle "),
+        Says("lamina gpus", r"idle .*\n.*claims 24576 of 32768 MiB"),
         Says("lamina why", r"ResourceClaim default/neighbor\S* holds 20480 MiB of GPU \d of node node-0"),
         Says("lamina gpus", r"whole +32768 of 32768 MiB"),
     ],
