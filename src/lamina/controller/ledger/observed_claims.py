@@ -86,9 +86,12 @@ class ObservedClaims:
     def by_entry(self, pod: Mapping[str, Any]) -> dict[str, ObservedClaim]:
         """The claims by their entry in the spec of the pod: those that have been observed, and those that will be made
         of observed templates."""
+        entries = (pod.get("spec") or {}).get("resourceClaims")
+        if not entries:
+            return {}
         meta, made = pod["metadata"], claims_by_entry(pod)
         found = {}
-        for each in pod["spec"].get("resourceClaims") or ():
+        for each in entries:
             entry, namespace = each["name"], meta.get("namespace") or ""
             template = self._templates.get((namespace, each.get("resourceClaimTemplateName") or ""))
             if claim := self._claims.get((namespace, made[entry])):

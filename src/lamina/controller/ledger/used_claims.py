@@ -20,7 +20,9 @@ class ClaimName(NamedTuple):
 
 
 def claims_of(pod: Object) -> frozenset[ClaimName]:
-    """The claims that the containers of a pod use."""
+    """The claims that the containers of a pod use. A pod without claims costs nothing, however many it has."""
+    if not pod["spec"].get("resourceClaims") and not (pod.get("status") or {}).get("extendedResourceClaimStatus"):
+        return frozenset()
     namespace: Any = pod["metadata"]["namespace"]
     uses = (use for uses in uses_by_container(pod).values() for use in uses)
     return frozenset(ClaimName(namespace, use.claim) for use in uses if use.claim)
