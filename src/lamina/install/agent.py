@@ -17,6 +17,7 @@ from lamina.install.names import AGENT, chosen, meta
 from lamina.install.pods import (
     IMAGE,
     METRICS_SCHEME,
+    MOUNTING,
     PROTECTED_METRICS,
     RESTRICTED,
     monitor,
@@ -109,13 +110,7 @@ def _mounting() -> dict[str, Any]:
             {"name": "LAMINA_FILES_MIB", "value": Joined(Value("agent.filesMiB"))},
         ],
         "resources": Value("agent.resources"),
-        "securityContext": RESTRICTED
-        | {
-            "runAsUser": 0,
-            "privileged": True,
-            "allowPrivilegeEscalation": True,  # Kubernetes requires it of a privileged container
-            "capabilities": {"drop": ["ALL"], "add": ["SYS_ADMIN"]},
-        },
+        "securityContext": MOUNTING,
         "volumeMounts": [
             {"name": "state", "mountPath": state, "mountPropagation": "Bidirectional"},
             {"name": "tmp", "mountPath": "/tmp"},

@@ -13,7 +13,7 @@ from typing import Any
 from lamina.configuration.nvidia.rules import DEFAULT_MPS_ROOT
 from lamina.install.agent import MPS_WANTED, all_gpus, placement
 from lamina.install.names import MPS, chosen, meta
-from lamina.install.pods import IMAGE, RESTRICTED, template
+from lamina.install.pods import IMAGE, MOUNTING, template
 from lamina.install.terms import Given, Joined, Value, When
 
 
@@ -47,13 +47,7 @@ def _spec() -> dict[str, Any]:
         "args": ["mps", When(Given(Value("mps.multiUser")), "--multi-user")],
         "env": [{"name": name, "value": value} for name, value in variables.items()],
         "resources": Value("mps.resources"),
-        "securityContext": RESTRICTED
-        | {
-            "runAsUser": 0,
-            "privileged": True,
-            "allowPrivilegeEscalation": True,  # Kubernetes requires it of a privileged container
-            "capabilities": {"drop": ["ALL"], "add": ["SYS_ADMIN"]},
-        },
+        "securityContext": MOUNTING,
         "volumeMounts": [
             {"name": "mps", "mountPath": DEFAULT_MPS_ROOT, "mountPropagation": "Bidirectional"},
             gpus_mount,

@@ -26,6 +26,13 @@ RESTRICTED = {
     "seccompProfile": {"type": "RuntimeDefault"},
 }
 """The security context of containers without special needs."""
+MOUNTING = RESTRICTED | {
+    "runAsUser": 0,
+    "privileged": True,
+    "allowPrivilegeEscalation": True,  # Kubernetes requires it of a privileged container
+    "capabilities": {"drop": ["ALL"], "add": ["SYS_ADMIN"]},
+}
+"""That of containers which mount something that the node sees: only privileged ones may."""
 UNPRIVILEGED = RESTRICTED | {"runAsNonRoot": True, "runAsUser": UNPRIVILEGED_USER, "runAsGroup": UNPRIVILEGED_USER}
 
 

@@ -20,7 +20,7 @@ class ClaimName(NamedTuple):
 
 
 def claims_of(pod: Object) -> frozenset[ClaimName]:
-    """The claims that the containers of a pod use. A pod without claims costs nothing, however many it has."""
+    """The claims that the containers of a pod use. Those of a pod without claims are not read."""
     if not pod["spec"].get("resourceClaims") and not (pod.get("status") or {}).get("extendedResourceClaimStatus"):
         return frozenset()
     namespace: Any = pod["metadata"]["namespace"]
