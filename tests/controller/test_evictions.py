@@ -283,3 +283,29 @@ async def test_a_leader_that_begins_holds_what_the_one_before_made_room_for(tmp_
         await until(refused_for_high, clock=clock)
         assert (await cluster.scheduler.filter(high, "node-0"))["nodenames"] == ["node-0"]
         assert await cluster.scheduler.bind(high, "node-0") == ""
+
+
+async def test_the_room_of_a_nominated_pod_is_known_until_it_is_placed(cluster: Preempting) -> None:
+    cluster.leaving |= {pod["metadata"]["uid"] for pod in (await cluster.bench.kube.list(PODS)).items}
+    high = await cluster.pod("high", priority=10, gpumem=MIB)
+    await cluster.refused(high)
+    node = await cluster.nominated_node("high")
+    (held,) = cluster.nominated.rooms()
+    assert (held.pod, held.node, held.nominated) == ("high", node, True)
+    assert [each.memory_mib for each in held.taken.values()] == [MIB]
+    assert held.uncounted == {}, "its victims hold all of it"
+    await cluster.report()
+    (held,) = cluster.nominated.rooms()
+    assert held.uncounted == held.taken, "they are gone, and no pod has it yet"
+    assert await cluster.bench.bind(high, node) == ""
+    assert list(cluster.nominated.rooms()) == []
+
+
+async def test_another_replica_knows_the_room_by_the_status_of_the_pod(cluster: Preempting) -> None:
+    high = await cluster.pod("high", priority=10)
+    high["status"] = {"nominatedNodeName": "node-0"}
+    cluster.bench.context.pending.observe(cluster.bench.parse(high))
+    assert list(cluster.nominated.rooms()) == [], "the node is full, and none leaves it"
+    cluster.leaving |= set(cluster.bench.ledger.holdings.pods_on("node-0"))
+    (held,) = cluster.nominated.rooms()
+    assert (held.pod, held.node, held.until) == ("high", "node-0", float("inf"))

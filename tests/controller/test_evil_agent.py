@@ -141,7 +141,11 @@ class World:
         await self.controller.sizes.step()
         await self.settle()
         statuses = InventoryStatuses(
-            self.kube, context.capacity, self.controller.watches.inventory_statuses, context.clock
+            self.kube,
+            context.capacity,
+            self.controller.watches.inventory_statuses,
+            context.clock,
+            self.controller.verbs.nominated.rooms,
         )
         await statuses.step()
         await update_statuses(self.kube, context.quotas, context.ledger, context.configuration.value, context.set_aside)

@@ -5,7 +5,7 @@ from msgspec import structs
 
 from lamina.agent.state.cluster import ClusterClient
 from lamina.controller.capacity.inventory_status import MOST_WRITES, WRITES_WHEN_BUSY, InventoryStatuses
-from lamina.controller.ledger.claims import Reservation
+from lamina.controller.ledger.claims import Hold, Reservation
 from lamina.model.gpus import Gpu
 from lamina.model.ledger import Taken
 from lamina.ports.kube import INVENTORIES, NotFound, Object, Unreachable
@@ -22,7 +22,10 @@ class Statuses:
     def __init__(self) -> None:
         self.bench = Bench()
         self.observed: dict[str, Object] = {}
-        self._statuses = InventoryStatuses(self.bench.kube, self.bench.capacity, self.observed, self.bench.clock)
+        self.nominated: list[Hold] = []
+        self._statuses = InventoryStatuses(
+            self.bench.kube, self.bench.capacity, self.observed, self.bench.clock, lambda: self.nominated
+        )
 
     async def offer(self, node: str, *offered: Gpu) -> None:
         self.bench.offer(node, *offered)
@@ -185,4 +188,21 @@ async def test_room_that_is_held_for_longer_than_a_moment_is_listed_until_it_is_
     assert listed == named | {"memoryMiB": 3000, "cores": 40, "until": until}
     assert (await statuses.step())["node-0"]["holds"] == [listed]
     ledger.release("uid")
+    assert (await statuses.step())["node-0"] == free
+
+
+@pytest.mark.parametrize("end", [60.0, float("inf")])
+async def test_room_for_which_pods_are_evicted_is_listed_at_once_and_what_they_left_is_not_free(end: float) -> None:
+    statuses = Statuses()
+    await statuses.offer("node-0", *gpus(1))
+    free = (await statuses.step())["node-0"]
+    taken, left = {"GPU-0": Taken(1, 3000, 40)}, {"GPU-0": Taken(0, 1000, 10)}
+    until = statuses.bench.clock.monotonic() + end
+    statuses.nominated = [Hold("uid", "default", "p", "node-0", taken, until, nominated=True, uncounted=left)]
+    status = (await statuses.step())["node-0"]
+    named = {"namespace": "default", "pod": "p", "podUID": "uid", "gpu": "GPU-0", "nominated": True}
+    ends = {} if end == float("inf") else {"until": int(statuses.bench.clock.wall() + end)}
+    assert status["holds"] == [named | {"memoryMiB": 3000, "cores": 40} | ends]
+    assert status["freeMemoryMiB"] == free["freeMemoryMiB"] - 1000 and status["freeCores"] == free["freeCores"] - 10
+    statuses.nominated = []
     assert (await statuses.step())["node-0"] == free

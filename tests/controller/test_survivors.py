@@ -148,7 +148,8 @@ async def test_a_controller_that_starts_later_counts_the_same(cluster: Cluster) 
     assert unknown.memory() == 1000, "an agent speaks for its own GPUs"
     assert unknown.ledger.holdings.taken_in_namespace("default") == NOTHING, "and not for namespaces"
     observing.cancel()
-    await InventoryStatuses(cluster.kube, cluster.capacity, cluster.watches.inventory_statuses, cluster.clock).step()
+    statuses = cluster.watches.inventory_statuses
+    await InventoryStatuses(cluster.kube, cluster.capacity, statuses, cluster.clock, lambda: ()).step()
     later = Cluster(cluster.kube)
     watching = asyncio.create_task(later.watches.run())
     await later.settle()

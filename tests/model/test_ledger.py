@@ -5,7 +5,7 @@ from hypothesis import strategies as st
 
 from lamina.model.gpus import Mode
 from lamina.model.grants import ContainerGrant, Share
-from lamina.model.ledger import NOTHING, Taken, taken_by
+from lamina.model.ledger import NOTHING, Taken, beyond, taken_by
 
 GPUS = ("GPU-a", "GPU-b")
 
@@ -81,3 +81,16 @@ def played(containers: list[ContainerGrant]) -> dict[str, Taken]:
 def test_the_ledger_counts_the_peak_of_the_played_pod(containers: list[ContainerGrant]) -> None:
     containers.sort(key=lambda container: not container.init)
     assert taken_by(containers) == played(containers)
+
+
+def test_what_others_give_up_is_given_once() -> None:
+    theirs = {"a": Taken(2, 6000, 30)}
+    first = beyond({"a": Taken(1, 4000, 40), "b": Taken(1, 100)}, theirs)
+    assert first == {"a": Taken(0, 0, 10), "b": Taken(1, 100)} and theirs["a"] == Taken(1, 2000, 0)
+    assert beyond({"a": Taken(1, 3000)}, theirs) == {"a": Taken(0, 1000)}
+
+
+def test_a_whole_gpu_is_whole_when_others_have_given_up_everything() -> None:
+    whole = Taken(1, 15360, 100, whole=True)
+    assert beyond({"a": whole}, {"a": Taken(1, 5000, 50)}) == {"a": Taken(0, 10360, 50)}
+    assert beyond({"a": whole}, {}) == {"a": whole}

@@ -91,6 +91,23 @@ async def test_room_that_is_held_for_a_group_is_not_free_in_any_view_and_its_own
     assert own[0].startswith("a-0 would fit now"), "its own room is free for it"
 
 
+@pytest.mark.parametrize("end", [{}, {"until": 4102444800}])
+async def test_what_pods_leave_to_a_nominated_pod_is_not_free_and_what_they_still_hold_counts_once(end: Object) -> None:
+    waits, high = pod("p", container(gpu=1, gpumem=6000)), pod("high", container(gpu=1, gpumem=12000))
+    victim = pod("low", container(gpu=1, gpumem=8000), node="n")
+    victim["metadata"]["deletionTimestamp"] = "2026-01-01T00:00:00Z"
+    room = {key: value for key, value in hold("high", 12000).items() if key != "until"} | {"nominated": True} | end
+    until = "00:00:00 UTC at the latest" if end else "it is bound"
+    line = f"  12000 MiB of GPU 0 of node n are held for pod default/high, for which pods are evicted, until {until}"
+    for left, granted in (((victim, grant(victim, "n", 8000)), 12000), ((), 12000)):
+        lines, (row,) = await held(room, of=waits, others=(high, *left))
+        assert lines[0].startswith("p is pending") and "3360" in lines[0] and line in lines
+        assert (row.memory_granted_mib, row.memory_free_mib) == (granted, 3360)
+        assert "default/high (held)" in row.pods
+    own, _ = await held(room, of=high, others=(waits,))
+    assert own[0].startswith("high would fit now"), "its own room is free for it"
+
+
 @pytest.mark.parametrize(
     "listed",
     [hold("a-0", 12000, until=1000), hold("gone", 12000), {"pod": 7}, hold("a-0", 12000) | {"gpu": "GPU-elsewhere"}],

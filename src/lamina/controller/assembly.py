@@ -267,7 +267,9 @@ def tasks_of(controller: Controller, listener: socket.socket, upkeep: Upkeep) ->
         context, verbs.expected, verbs.waiting, verbs.gangs.take_placed, lambda: bool(controller.readiness)
     )
 
-    statuses = InventoryStatuses(kube, context.capacity, controller.watches.inventory_statuses, clock)
+    statuses = InventoryStatuses(
+        kube, context.capacity, controller.watches.inventory_statuses, clock, verbs.nominated.rooms
+    )
 
     def ready() -> bool:
         return bool(controller.readiness)

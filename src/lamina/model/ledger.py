@@ -4,7 +4,7 @@ Ordinary init containers run one after another before the others, so a pod needs
 largest init container takes and what all containers that run at the same time take. Sidecars run with both.
 """
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from typing import NamedTuple
 
 from lamina.model.claims import HeldClaim
@@ -50,6 +50,15 @@ class Taken(NamedTuple):
         """The amounts without a part that was counted in before; conditions cannot be taken out of a sum."""
         return Taken(self.slots - part.slots, self.memory_mib - part.memory_mib, self.cores - part.cores)
 
+    def beyond(self, other: "Taken") -> "Taken":
+        """What is left of this when others give up so much. Whole stays whole once they have given up everything."""
+        return self._replace(
+            slots=max(0, self.slots - other.slots),
+            memory_mib=max(0, self.memory_mib - other.memory_mib),
+            cores=max(0, self.cores - other.cores),
+            whole=self.whole and other == NOTHING,
+        )
+
     def at_least(self, other: "Taken") -> "Taken":
         """One after the other: the larger of each."""
         return Taken(
@@ -71,6 +80,17 @@ def _all(some: tuple[Placed, ...], others: tuple[Placed, ...]) -> tuple[Placed, 
 
 
 NOTHING = Taken()
+
+
+def beyond(taken: Mapping[str, Taken], theirs: dict[str, Taken]) -> dict[str, Taken]:
+    """What remains of a place, by GPU, when others give up `theirs`, from which what they give is then gone."""
+    left = {}
+    for gpu, wanted in taken.items():
+        given = theirs.get(gpu, NOTHING)
+        if any((rest := wanted.beyond(given))[:4]):  # not its conditions alone
+            left[gpu] = rest
+        theirs[gpu] = given.beyond(wanted)
+    return left
 
 
 def taken_by(containers: Iterable[ContainerGrant]) -> dict[str, Taken]:

@@ -368,7 +368,8 @@ def _ledger(
     for record in records:
         if record.grant.pod_uid in alive:
             ledger.observe_grant(record)
-    reserve_holds(ledger, holds)
+    leaving = {pod.uid for pod in pods if pod.parsed.metadata.get("deletionTimestamp")}
+    reserve_holds(ledger, holds, leaving)
     return ledger
 
 

@@ -1,7 +1,8 @@
 """Room that is kept for pods that are not bound yet, as the controller lists it in the status of each Inventory."""
 
 import contextlib
-from collections.abc import Iterable, Iterator, Mapping
+import math
+from collections.abc import Iterable, Iterator, Mapping, Set
 from datetime import UTC, datetime
 from typing import NamedTuple
 
@@ -11,7 +12,7 @@ from lamina.api.v1alpha1.inventory_status import HeldRoom
 from lamina.controller.ledger.claims import Reservation
 from lamina.controller.ledger.ledger import DoesNotFit, Ledger
 from lamina.dialects.groups import group_of
-from lamina.model.ledger import Taken
+from lamina.model.ledger import Taken, beyond
 from lamina.ports.kube import Object
 
 
@@ -28,31 +29,38 @@ def read_holds(inventories: Iterable[Object], now: float) -> tuple[RoomOfNode, .
     for obj in inventories:
         with contextlib.suppress(msgspec.ValidationError):
             rooms = msgspec.convert((obj.get("status") or {}).get("holds") or (), tuple[HeldRoom, ...])
-            found += [RoomOfNode(obj["metadata"]["name"], each) for each in rooms if each.until > now]
+            found += [
+                RoomOfNode(obj["metadata"]["name"], each) for each in rooms if each.until is None or each.until > now
+            ]
     return tuple(found)
 
 
-def reserve_holds(ledger: Ledger, holds: Iterable[RoomOfNode]) -> None:
-    """Count the holds of pods that wait, as the controller does."""
+def reserve_holds(ledger: Ledger, holds: Iterable[RoomOfNode], leaving: Set[str]) -> None:
+    """Count the holds of pods that wait, as the controller does. Pods with the UIDs `leaving` are being deleted: where
+    pods are evicted, what they still hold counts once."""
     by_pod: dict[tuple[str, str], list[HeldRoom]] = {}
     for node, room in holds:
         by_pod.setdefault((room.pod_uid, node), []).append(room)
+    theirs = {node: ledger.holdings.taken_of_pods(node, leaving) for _, node in by_pod}
     for (uid, node), rooms in by_pod.items():
         taken = {
             each.gpu: Taken(each.slots, each.memory_mib, each.cores, whole=each.whole, mps=each.mps) for each in rooms
         }
+        if any(each.nominated for each in rooms):
+            taken = beyond(taken, theirs[node])
         with contextlib.suppress(DoesNotFit):  # another pod has it, or the GPU is gone
             ledger.reserve(uid, rooms[0].namespace, rooms[0].pod, Reservation(node, taken, float("inf")))
 
 
 def hold_lines(holds: Iterable[RoomOfNode], pods: Mapping[str, Object]) -> Iterator[str]:
     """A line for each GPU and pod or group for which room is held. `pods` are by UID."""
-    sums: dict[tuple[str, str, str], tuple[int, int]] = {}
+    sums: dict[tuple[str, str, str], tuple[int, float]] = {}
     for node, room in holds:
         group = group_of(pods[room.pod_uid]) if room.pod_uid in pods else None
-        key = node, room.gpu, str(group) if group else f"pod {room.namespace}/{room.pod}"
+        owner = str(group) if group else f"pod {room.namespace}/{room.pod}"
+        key = node, room.gpu, f"{owner}, for which pods are evicted," if room.nominated else owner
         memory_mib, until = sums.get(key, (0, 0))
-        sums[key] = memory_mib + room.memory_mib, max(until, room.until)
+        sums[key] = memory_mib + room.memory_mib, max(until, math.inf if room.until is None else room.until)
     for (node, gpu, owner), (memory_mib, until) in sorted(sums.items()):
-        end = datetime.fromtimestamp(until, UTC).strftime("%H:%M:%S")
-        yield f"  {memory_mib} MiB of GPU {gpu} of node {node} are held for {owner} until {end} UTC at the latest"
+        end = "it is bound" if math.isinf(until) else f"{datetime.fromtimestamp(until, UTC):%H:%M:%S} UTC at the latest"
+        yield f"  {memory_mib} MiB of GPU {gpu} of node {node} are held for {owner} until {end}"

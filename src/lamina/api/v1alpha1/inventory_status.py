@@ -22,11 +22,16 @@ class HeldRoom(Struct, frozen=True, kw_only=True, rename="camel", omit_defaults=
     pod_uid: Annotated[Name, Meta(description="UID of the pod")] = field(name="podUID")
     gpu: Annotated[Name, Meta(description="UUID of the GPU")]
     memory_mib: Annotated[Natural, Meta(description="Memory in MiB")] = field(name="memoryMiB")
-    until: Annotated[int, Meta(ge=0, description="End of the hold unless the pod is bound, in seconds since 1970")]
     cores: Annotated[Natural, Meta(description="Compute time in percent of the GPU")] = 0
     slots: Annotated[Natural, Meta(description="Containers")] = 1
     whole: Annotated[bool, Meta(description="Whether no others may join")] = False
     mps: Annotated[bool, Meta(description="Whether the containers are clients of MPS")] = False
+    until: (
+        Annotated[int, Meta(ge=0, description="End of the hold unless the pod is bound, in seconds since 1970")] | None
+    ) = None
+    nominated: Annotated[
+        bool, Meta(description="Whether pods are evicted for it; what they still hold of the GPU is part of this room")
+    ] = False
 
 
 class InventoryStatus(Struct, frozen=True, kw_only=True, rename="camel"):

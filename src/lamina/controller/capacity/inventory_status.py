@@ -6,16 +6,17 @@ and only a few while more change than it could write.
 """
 
 import logging
-from collections.abc import Collection, Mapping
+import math
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
 
 import msgspec
 
 from lamina.api.v1alpha1.inventory_status import MAX_HOLDS, HeldRoom, InventoryStatus
 from lamina.controller.capacity.node_states import Capacity
-from lamina.controller.ledger.claims import Claim
+from lamina.controller.ledger.claims import Hold
 from lamina.errors import Outside
 from lamina.model.gpus import Gpu
-from lamina.model.ledger import Taken
+from lamina.model.ledger import NOTHING
 from lamina.placement import NodeState
 from lamina.ports.clock import Clock
 from lamina.ports.kube import INVENTORIES, Kube, NotFound, Object
@@ -28,15 +29,26 @@ MOST_WRITES = 20
 WRITES_WHEN_BUSY = 5
 """Per round in which more than MOST_WRITES statuses came to differ: many pods are placed now."""
 
-_Known = tuple[tuple[str, ...], tuple[HeldRoom, ...]]
+_Known = tuple[tuple[str, ...], tuple[Hold, ...]]
 """Survivors and holds."""
+_Computed = tuple[NodeState | None, _Known, Object]
+"""From which state and what else a status was computed, and the status."""
 
 
 class InventoryStatuses:
-    """The statuses of all Inventories. `observed` are those that the API server has, by node."""
+    """The statuses of all Inventories. `observed` are those that the API server has, by node, and `nominated` tells
+    what is held for pods that others leave for."""
 
-    def __init__(self, kube: Kube, capacity: Capacity, observed: Mapping[str, Object], clock: Clock) -> None:
+    def __init__(
+        self,
+        kube: Kube,
+        capacity: Capacity,
+        observed: Mapping[str, Object],
+        clock: Clock,
+        nominated: Callable[[], Iterable[Hold]],
+    ) -> None:
         self._kube = kube
+        self._nominated = nominated
         self._clock = clock
         self._held_before: set[tuple[str, str]] = set()
         """UIDs and nodes of the room that was held at the last call. Most is held for a moment, and not written."""
@@ -44,8 +56,8 @@ class InventoryStatuses:
         self._observed = observed
         self._waiting: dict[str, None] = {}
         """The nodes whose status differs, in the order in which that was found."""
-        self._computed: dict[str, tuple[NodeState | None, _Known, Object]] = {}
-        """By node, from which state and what else the status was computed last, and the status."""
+        self._computed: dict[str, _Computed] = {}
+        """By node, what was computed last."""
         self._refused: dict[str, tuple[Object, Object | None]] = {}
         """By node, the status that could not be written because there is no place for it, and what was observed."""
         self._warned = False
@@ -85,51 +97,59 @@ class InventoryStatuses:
         return set(self._refused)
 
     def _wanted(self) -> dict[str, Object]:
-        table = self._capacity.table
         holds = self._holds()
-        self._computed = {node: self._compute(node, table.state(node), holds.get(node, ())) for node in self._observed}
+        self._computed = {node: self._compute(node, tuple(holds.get(node, ()))) for node in self._observed}
         return {node: status for node, (_, _, status) in self._computed.items()}
 
-    def _compute(
-        self, node: str, state: NodeState | None, holds: tuple[HeldRoom, ...]
-    ) -> tuple[NodeState | None, _Known, Object]:
+    def _compute(self, node: str, holds: tuple[Hold, ...]) -> _Computed:
+        state = self._capacity.table.state(node)
         before, known = self._computed.get(node), (self._capacity.ledger.confirmed_survivors(node), holds)
         if before is not None and before[0] is state and before[1] == known:
             return before
-        wanted = msgspec.structs.replace(status_of(state, known[0]), holds=holds)
-        status: Object = msgspec.json.decode(msgspec.json.encode(wanted))
-        if not holds:
-            del status["holds"]  # an older definition has no place for it
-        return state, known, status
-
-    def _holds(self) -> dict[str, tuple[HeldRoom, ...]]:
-        """The room that has been held since the last call, by node."""
-        now, found = [*self._capacity.ledger.holds()], dict[str, tuple[HeldRoom, ...]]()
         offset = self._clock.wall() - self._clock.monotonic()
-        for uid, claim, reservation in now:
-            if (uid, reservation.node) in self._held_before:
-                rooms = (
-                    _held_room(uid, claim, gpu, taken, int(reservation.until + offset))
-                    for gpu, taken in reservation.taken.items()
-                )
-                found[reservation.node] = (*found.get(reservation.node, ()), *rooms)[:MAX_HOLDS]
-        self._held_before = {(uid, reservation.node) for uid, _, reservation in now}
+        rooms = [room for each in holds for room in _held_rooms(each, offset)]
+        status = status_of(self._with_uncounted(node, state, holds), known[0])
+        wanted = msgspec.structs.replace(status, holds=tuple(rooms[:MAX_HOLDS]))
+        encoded: Object = msgspec.json.decode(msgspec.json.encode(wanted))
+        if not holds:
+            del encoded["holds"]  # an older definition has no place for it
+        return state, known, encoded
+
+    def _with_uncounted(self, node: str, state: NodeState | None, holds: tuple[Hold, ...]) -> NodeState | None:
+        inventory, taken = self._capacity.ledger.inventory(node), dict(self._capacity.ledger.holdings.taken(node))
+        uncounted = [part for hold in holds for part in hold.uncounted.items()]
+        if state is None or inventory is None or not uncounted:
+            return state
+        for gpu, more in uncounted:
+            taken[gpu] = taken.get(gpu, NOTHING).plus(more)
+        return self._capacity.state_with(node, inventory, taken)
+
+    def _holds(self) -> dict[str, list[Hold]]:
+        """The room that has been reserved since the last call, and that is held for pods which others leave for."""
+        now, found = [*self._capacity.ledger.holds()], dict[str, list[Hold]]()
+        reserved = (each for each in now if (each.uid, each.node) in self._held_before)
+        for hold in (*reserved, *self._nominated()):
+            found.setdefault(hold.node, []).append(hold)
+        self._held_before = {(each.uid, each.node) for each in now}
         return found
 
 
-def _held_room(uid: str, claim: Claim, gpu: str, taken: Taken, until: int) -> HeldRoom:
-    return HeldRoom(
-        namespace=claim.namespace,
-        pod=claim.pod,
-        pod_uid=uid,
-        gpu=gpu,
-        memory_mib=taken.memory_mib,
-        cores=taken.cores,
-        slots=taken.slots,
-        whole=taken.whole,
-        mps=taken.mps,
-        until=until,
-    )
+def _held_rooms(hold: Hold, offset: float) -> Iterator[HeldRoom]:
+    """By GPU. `offset` is the difference of the wall clock to the monotonic one."""
+    for gpu, taken in hold.taken.items():
+        yield HeldRoom(
+            namespace=hold.namespace,
+            pod=hold.pod,
+            pod_uid=hold.uid,
+            gpu=gpu,
+            memory_mib=taken.memory_mib,
+            cores=taken.cores,
+            slots=taken.slots,
+            whole=taken.whole,
+            mps=taken.mps,
+            until=None if math.isinf(hold.until) else int(hold.until + offset),
+            nominated=hold.nominated,
+        )
 
 
 def status_of(state: NodeState | None, survivors: tuple[str, ...] = ()) -> InventoryStatus:

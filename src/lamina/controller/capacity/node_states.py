@@ -2,7 +2,7 @@
 
 import logging
 from collections import OrderedDict
-from collections.abc import Mapping, Sequence, Set
+from collections.abc import Iterator, Mapping, Sequence, Set
 
 from lamina.controller.capacity.host_capacity import HostCapacity
 from lamina.controller.capacity.pod_mix import PodMix
@@ -70,17 +70,25 @@ class Capacity:
 
     def fits_without(self, node: str, requests: Sequence[PodRequest], pods: Set[str]) -> bool:
         """Whether pods with these requests would all fit the node if the pods with these UIDs held nothing."""
+        places = self.places_without(node, requests, pods)
+        return self.ledger.inventory(node) is not None and all(place is not None for place in places)
+
+    def places_without(
+        self, node: str, requests: Sequence[PodRequest], pods: Set[str]
+    ) -> Iterator[Mapping[str, Taken] | None]:
+        """What pods with these requests would take of the node's GPUs one after the other, if the pods with these UIDs
+        held nothing; None for each that does not fit."""
         inventory = self.ledger.inventory(node)
-        if inventory is None:
-            return False
         taken = dict(self.ledger.holdings.taken_without_pods(node, pods))
         for request in requests:
-            placement = fit(request, self.state_with(node, inventory, taken))
+            placement = fit(request, self.state_with(node, inventory, taken)) if inventory else None
             if not isinstance(placement, PodPlacement):
-                return False
-            for gpu, more in taken_by(placement.containers).items():
+                yield None
+                continue
+            place = taken_by(placement.containers)
+            for gpu, more in place.items():
                 taken[gpu] = taken.get(gpu, NOTHING).plus(more)
-        return True
+            yield place
 
     def fits_empty(self, node: str, request: PodRequest) -> bool:
         """Whether a pod with this request would fit the node if no other pod were there."""

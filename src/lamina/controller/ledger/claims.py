@@ -2,6 +2,7 @@
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
+from types import MappingProxyType
 from typing import NamedTuple
 
 from lamina.controller.ledger.pod_stages import PodState, Stage
@@ -24,6 +25,21 @@ class Reservation(NamedTuple):
     node: str
     taken: Mapping[str, Taken]
     until: float
+
+
+class Hold(NamedTuple):
+    """Room that is kept for a pod which has no grant yet. `until` is by the monotonic clock, infinite if not known."""
+
+    uid: str
+    namespace: str
+    pod: str
+    node: str
+    taken: Mapping[str, Taken]
+    until: float
+    nominated: bool = False
+    """Whether pods are evicted for it, so that part of the room is still theirs."""
+    uncounted: Mapping[str, Taken] = MappingProxyType({})
+    """The part that no pod holds, and that the sums of the ledger do not count."""
 
 
 @dataclass

@@ -88,11 +88,17 @@ class Holdings:
 
     def taken_without_pods(self, node: str, pods: Set[str]) -> dict[str, Taken]:
         """What would be taken of the node's GPUs if the pods with these UIDs held nothing."""
+        return self._sums(node, (uid for uid in self._on_node.get(node, ()) if uid not in pods))
+
+    def taken_of_pods(self, node: str, pods: Set[str]) -> dict[str, Taken]:
+        """What the pods with these UIDs hold of the node's GPUs, by UUID."""
+        return self._sums(node, (uid for uid in self._on_node.get(node, ()) if uid in pods))
+
+    def _sums(self, node: str, pods: Iterable[str]) -> dict[str, Taken]:
         totals: dict[str, Taken] = {}
-        for uid in self._on_node.get(node, ()):
-            if uid not in pods:
-                for gpu, taken in self._pods[uid].held[node].items():
-                    totals[gpu] = totals[gpu].plus(taken) if gpu in totals else taken
+        for uid in pods:
+            for gpu, taken in self._pods[uid].held[node].items():
+                totals[gpu] = totals[gpu].plus(taken) if gpu in totals else taken
         return totals
 
     def taken_in_namespace(self, namespace: str, *, without: str = "") -> Taken:

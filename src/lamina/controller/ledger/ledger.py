@@ -15,7 +15,7 @@ from typing import NamedTuple
 
 from msgspec import structs
 
-from lamina.controller.ledger.claims import Claim, GrantRecord, Reservation
+from lamina.controller.ledger.claims import Claim, GrantRecord, Hold, Reservation
 from lamina.controller.ledger.grantless_pods import RunningRequest, largest_holdings
 from lamina.controller.ledger.holdings import HeldByNode, Holdings
 from lamina.controller.ledger.pod_reports import PodReport, PodReports, without_pods
@@ -261,11 +261,11 @@ class Ledger:
         claim = self._claims.get(pod_uid)
         return claim.reservation if claim else None
 
-    def holds(self) -> Iterator[tuple[str, Claim, Reservation]]:
-        """The reservations of pods without a grant, with the UID and the claim of each pod."""
+    def holds(self) -> Iterator[Hold]:
+        """The reservations of pods without a grant."""
         for uid, claim in self._unsettled.items():
             if claim.reservation is not None and not claim.grants:
-                yield uid, claim, claim.reservation
+                yield Hold(uid, claim.namespace, claim.pod, *claim.reservation)
 
     def records(self) -> Iterator[GrantRecord]:
         """All grants that hold something."""

@@ -8,13 +8,15 @@ The leader that evicted knows the victims. The status of the pod names its node 
 room, and so does this one where kube-scheduler evicted. There, the victims are the pods that are being deleted.
 """
 
-from collections.abc import Iterable, Set
+from collections.abc import Iterable, Iterator, Set
 from typing import NamedTuple
 
 from lamina.controller.context import Context
+from lamina.controller.ledger.claims import Hold
 from lamina.controller.ledger.pod_stages import Stage
 from lamina.controller.pods import ParsedPod
 from lamina.controller.scheduling.decisions import FilterResult
+from lamina.model.ledger import beyond
 from lamina.model.requests import PodRequest
 
 MOST_OBSERVED = 100
@@ -57,6 +59,24 @@ class NominatedPods:
         self._expire()
         return uid in self._nominations
 
+    def rooms(self) -> Iterator[Hold]:
+        """The room that is held for each pod now: what it would take if those that are leaving were gone."""
+        self._expire()
+        holdings = self._capacity.ledger.holdings
+        by_node: dict[str, list[Nomination]] = {}
+        for each in self._others(frozenset(), float("-inf"), set(self._pending.nominated.values())):
+            if not holdings.holds(each.pod.uid, each.node):  # being placed: the ledger has its place
+                by_node.setdefault(each.node, []).append(each)
+        for node, here in by_node.items():
+            leaving = frozenset().union(*(each.victims for each in here))
+            theirs = holdings.taken_of_pods(node, leaving)
+            places = self._capacity.places_without(node, [each.request for each in here], leaving)
+            for each, taken in zip(here, places, strict=True):
+                if taken:
+                    uncounted = beyond(taken, theirs)
+                    owner = each.pod.uid, each.pod.namespace, each.pod.name
+                    yield Hold(*owner, node, taken, each.until, nominated=True, uncounted=uncounted)
+
     def gets_room(self, pod: ParsedPod) -> bool:
         """Whether the pod will fit the node that its status names when the pods that are being deleted are gone."""
         node, request = pod.nominated_node, pod.request
@@ -94,12 +114,12 @@ class NominatedPods:
         self._expire()
         return {each.node for each in self._others(uids, priority, set(self._pending.nominated.values()))}
 
-    def _others(self, uids: Set[str], priority: int, nodes: Set[str]) -> list[Nomination]:
+    def _others(self, uids: Set[str], priority: float, nodes: Set[str]) -> list[Nomination]:
         """Room that other pods than these, which are as important, hold: all of this replica, and on these nodes."""
         own = [each for each in self._nominations.values() if each.pod.uid not in uids]
         return [*(each for each in own if each.pod.priority >= priority), *self._observed(uids, priority, nodes)]
 
-    def _observed(self, uids: Set[str], priority: int, nodes: Set[str]) -> Iterable[Nomination]:
+    def _observed(self, uids: Set[str], priority: float, nodes: Set[str]) -> Iterable[Nomination]:
         """What the statuses of other pods that are as important say about these nodes.
 
         Room that is not there is not held. A pod that is being bound holds its place in the ledger.
