@@ -6,7 +6,7 @@ import signal
 import subprocess
 import sys
 import time
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 
@@ -136,12 +136,23 @@ def test_the_exit_code_is_the_commands(record: Path, script: str, code: int) -> 
     wait_until(lambda: KeptTree(record).keeper is None, "the keeper stays")
 
 
-def test_the_command_has_signals_as_without_a_keeper(record: Path, tmp_path: Path) -> None:
+@pytest.mark.parametrize("ignored", [(), (signal.SIGHUP,), (signal.SIGINT,), (signal.SIGHUP, signal.SIGINT)])
+@pytest.mark.parametrize("blocked", [(), (signal.SIGHUP, signal.SIGUSR1), (signal.SIGTERM, signal.SIGCHLD)])
+def test_the_command_has_signals_as_without_a_keeper(
+    record: Path, tmp_path: Path, ignored: Sequence[int], blocked: Sequence[int]
+) -> None:
     asked = ("sh", "-c", f"grep -E '^Sig(Blk|Ign|Cgt)' /proc/self/status > {tmp_path}/signals")
-    assert started(record, *asked) == 0
-    kept = (tmp_path / "signals").read_text()
-    subprocess.run(asked, check=True)
-    assert kept == (tmp_path / "signals").read_text()
+
+    def inherit() -> None:
+        for each in (signal.SIGHUP, signal.SIGINT):
+            signal.signal(each, signal.SIG_IGN if each in ignored else signal.SIG_DFL)
+        signal.pthread_sigmask(signal.SIG_SETMASK, blocked)
+
+    def signals(command: Sequence[str]) -> str:
+        subprocess.run(command, check=True, timeout=60, preexec_fn=inherit)
+        return (tmp_path / "signals").read_text()
+
+    assert signals(keeping(record, asked)) == signals(asked)
 
 
 def test_a_command_that_cannot_run_says_so(record: Path, capfd: pytest.CaptureFixture[str]) -> None:

@@ -13,7 +13,7 @@ import ctypes
 import os
 import signal
 import sys
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Sequence, Set
 from contextlib import suppress
 from pathlib import Path
 
@@ -22,7 +22,8 @@ _AGAIN_S = 0.05
 _START, _STATE, _PARENT = 19, 0, 1
 """Which of the fields after the name in /proc/PID/stat are these."""
 _WAITED_FOR = frozenset({signal.SIGCHLD, signal.SIGTERM})
-_IGNORED = frozenset({signal.SIGHUP, signal.SIGINT, signal.SIGPIPE, signal.SIGXFSZ})
+_IGNORED_BY_PYTHON = frozenset({signal.SIGPIPE, signal.SIGXFSZ})
+_IGNORED = frozenset({signal.SIGHUP, signal.SIGINT}) | _IGNORED_BY_PYTHON
 
 
 def identity(pid: int) -> str:
@@ -45,25 +46,25 @@ def main(record: Path, command: Sequence[str]) -> int:
         return ended[0] if ended else 1
     os.close(reading)
     os.setsid()
-    signal.pthread_sigmask(signal.SIG_BLOCK, _WAITED_FOR)
-    for ignored in _IGNORED:
-        signal.signal(ignored, signal.SIG_IGN)
+    blocked = signal.pthread_sigmask(signal.SIG_BLOCK, _WAITED_FOR)
+    # Which of its own signals Python found ignored cannot be known: it ignores them itself.
+    changed = [each for each in _IGNORED if signal.signal(each, signal.SIG_IGN) is not signal.SIG_IGN]
     try:
-        _keep(record, command, writing)
+        _keep(record, command, writing, {*changed, *_IGNORED_BY_PYTHON}, blocked)
     except OSError as error:
         print(f"{record}: {error.strerror}", file=sys.stderr, flush=True)
         _report(writing, 127)
     os._exit(0)
 
 
-def _keep(record: Path, command: Sequence[str], report: int) -> None:
+def _keep(record: Path, command: Sequence[str], report: int, unignored: Set[signal.Signals], blocked: Set[int]) -> None:
     ctypes.CDLL(None).prctl(_PR_SET_CHILD_SUBREAPER, 1, 0, 0, 0)
     draft = record.with_name(f".{record.name}.tmp")
     draft.write_text(identity(os.getpid()))
     draft.rename(record)
     first = os.fork()  # posix_spawn would leave signals of the C library ignored
     if first == 0:
-        _execute(command)
+        _execute(command, unignored, blocked)
     os.chdir("/")
     silent = os.open(os.devnull, os.O_RDWR)
     for each in (0, 1, 2):
@@ -78,10 +79,11 @@ def _keep(record: Path, command: Sequence[str], report: int) -> None:
             ending = signal.sigwait(_WAITED_FOR) == signal.SIGTERM
 
 
-def _execute(command: Sequence[str]) -> None:
-    for each in _IGNORED:
+def _execute(command: Sequence[str], unignored: Set[signal.Signals], blocked: Set[int]) -> None:
+    """Run the command with the signals ignored and blocked that are so for who started the keeper."""
+    for each in unignored:
         signal.signal(each, signal.SIG_DFL)
-    signal.pthread_sigmask(signal.SIG_SETMASK, ())
+    signal.pthread_sigmask(signal.SIG_SETMASK, blocked)
     try:
         os.execvp(command[0], list(command))
     except OSError as error:
