@@ -5,7 +5,7 @@ import signal
 import subprocess
 import sys
 import time
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
@@ -18,7 +18,7 @@ from lamina.enforcement.run import run
 from lamina.errors import BadInput, LaminaError, Outside
 from lamina_lab import simgpu
 from lamina_lab.simgpu.description import place
-from tests.signals import signals_received
+from tests.signals import INHERITED, SIGNALS, inherited_by, signals_received
 from tests.waiting import wait_until
 
 MODEL = "V100-SXM2-32GB"
@@ -140,6 +140,15 @@ def test_signals_reach_the_command_and_nothing_stays(number: signal.Signals, pri
         assert process.communicate(timeout=60)[0] == "stopped\n"
         assert process.returncode == 5
     assert list(private_folder.iterdir()) == []
+
+
+@pytest.mark.parametrize(("ignored", "blocked"), INHERITED)
+def test_the_command_has_signals_as_without_limits(
+    ignored: Sequence[signal.Signals], blocked: Sequence[signal.Signals], private_folder: Path
+) -> None:
+    script = f"from lamina.enforcement.run import run; run({list(SIGNALS)!r}, memory='1Gi', simulate={MODEL!r})"
+    limited = [sys.executable, "-c", script]
+    assert inherited_by(limited, ignored, blocked) == inherited_by(SIGNALS, ignored, blocked)
 
 
 def test_a_run_that_is_killed_takes_its_whole_tree_with_it(private_folder: Path) -> None:

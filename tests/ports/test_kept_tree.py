@@ -16,6 +16,7 @@ from lamina.errors import Outside
 from lamina.ports.kept_tree import KeptTree, keeping
 from lamina.ports.mps import ControlProgram, Home
 from lamina.ports.mps.program import environment
+from tests.signals import INHERITED, SIGNALS, inherited_by
 from tests.waiting import wait_until
 
 DAEMON = """
@@ -136,23 +137,11 @@ def test_the_exit_code_is_the_commands(record: Path, script: str, code: int) -> 
     wait_until(lambda: KeptTree(record).keeper is None, "the keeper stays")
 
 
-@pytest.mark.parametrize("ignored", [(), (signal.SIGHUP,), (signal.SIGINT,), (signal.SIGHUP, signal.SIGINT)])
-@pytest.mark.parametrize("blocked", [(), (signal.SIGHUP, signal.SIGUSR1), (signal.SIGTERM, signal.SIGCHLD)])
+@pytest.mark.parametrize(("ignored", "blocked"), INHERITED)
 def test_the_command_has_signals_as_without_a_keeper(
-    record: Path, tmp_path: Path, ignored: Sequence[int], blocked: Sequence[int]
+    record: Path, ignored: Sequence[signal.Signals], blocked: Sequence[signal.Signals]
 ) -> None:
-    asked = ("sh", "-c", f"grep -E '^Sig(Blk|Ign|Cgt)' /proc/self/status > {tmp_path}/signals")
-
-    def inherit() -> None:
-        for each in (signal.SIGHUP, signal.SIGINT):
-            signal.signal(each, signal.SIG_IGN if each in ignored else signal.SIG_DFL)
-        signal.pthread_sigmask(signal.SIG_SETMASK, blocked)
-
-    def signals(command: Sequence[str]) -> str:
-        subprocess.run(command, check=True, timeout=60, preexec_fn=inherit)
-        return (tmp_path / "signals").read_text()
-
-    assert signals(keeping(record, asked)) == signals(asked)
+    assert inherited_by(keeping(record, SIGNALS), ignored, blocked) == inherited_by(SIGNALS, ignored, blocked)
 
 
 def test_a_command_that_cannot_run_says_so(record: Path, capfd: pytest.CaptureFixture[str]) -> None:

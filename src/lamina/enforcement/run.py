@@ -6,7 +6,7 @@ import signal
 import sys
 import tempfile
 import time
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Sequence, Set
 from contextlib import contextmanager, suppress
 from pathlib import Path
 
@@ -25,6 +25,7 @@ _FORWARDED = frozenset(
 )
 _TICK_S, _LOOK_S = 0.01, 0.5
 _PREFIX = f"lamina-run-{os.geteuid()}-"
+_IGNORED_BY_PYTHON = (signal.SIGPIPE, signal.SIGXFSZ)
 _FROM_KERNEL = 0x80  # si_code of a signal that no process sent: the terminal's, which reaches the whole group
 
 
@@ -53,7 +54,7 @@ def run(
         raise BadInput(f"--policy must be cap or weight, got {policy!r}")
     if shutil.which(command[0]) is None:
         raise BadInput(f"there is no program {command[0]!r}")
-    with _folder() as folder:
+    with _folder() as (folder, blocked):
         variables, driver, chosen = _machine(folder, gpu, simulate)
         if mib > chosen.memory_mib:
             raise BadInput(f"--memory {memory} is more than GPU {chosen.index} has, {chosen.memory_mib} MiB")
@@ -65,16 +66,17 @@ def run(
         )
         write_container(folder, Limits(devices=(device,)))
         with _guarded(folder):
-            return _held(command, environment(folder, driver, variables), folder, driver)
+            return _held(command, environment(folder, driver, variables), folder, driver, blocked)
 
 
 @contextmanager
-def _folder() -> Iterator[Path]:
-    """A private directory, removed afterwards. Signals wait until there is a process to receive them."""
+def _folder() -> Iterator[tuple[Path, Set[int]]]:
+    """A private directory, removed afterwards, and the signals that are blocked for who runs this. Those to pass on
+    wait until there is a process to receive them."""
     before = signal.pthread_sigmask(signal.SIG_BLOCK, _FORWARDED | {signal.SIGCHLD})
     folder = Path(tempfile.mkdtemp(prefix=_PREFIX))
     try:
-        yield folder
+        yield folder, before
     finally:
         shutil.rmtree(folder, ignore_errors=True)
         signal.pthread_sigmask(signal.SIG_SETMASK, before)
@@ -120,17 +122,16 @@ def _machine(folder: Path, gpu: str, simulate: str | None) -> tuple[dict[str, st
     return variables | machine.environment, machine.driver, choose(machine.gpus, gpu)
 
 
-def _held(command: Sequence[str], variables: dict[str, str], folder: Path, driver: Path) -> int:
+def _held(command: Sequence[str], variables: dict[str, str], folder: Path, driver: Path, blocked: Set[int]) -> int:
     """Starts the command, passes signals on to it and decides about its GPU time until it ends. The signals are blocked
-    here and not in it."""
+    here, and in the command those that are `blocked` without Lamina."""
     # It brings numpy, whose threads would take the signals if they began before these were blocked.
     from lamina.enforcement.arbitration import Arbitration
     from lamina.enforcement.driver_work import DriverWork
 
     work, looked = DriverWork(driver), 0.0
     arbitration = Arbitration(confirm=work.confirmation)
-    unblocked = signal.pthread_sigmask(signal.SIG_BLOCK, ()) - _FORWARDED - {signal.SIGCHLD}
-    child = os.posix_spawnp(command[0], list(command), variables, setsigmask=unblocked)
+    child = os.posix_spawnp(command[0], list(command), variables, setsigmask=blocked, setsigdef=_IGNORED_BY_PYTHON)
     while True:
         got = signal.sigtimedwait(_FORWARDED | {signal.SIGCHLD}, _TICK_S)
         if got is not None and got.si_signo != signal.SIGCHLD:
