@@ -82,6 +82,12 @@ def _all(some: tuple[Placed, ...], others: tuple[Placed, ...]) -> tuple[Placed, 
 NOTHING = Taken()
 
 
+def add(totals: dict[str, Taken], more: Mapping[str, Taken]) -> None:
+    """Count this much more, by GPU UUID."""
+    for gpu, taken in more.items():
+        totals[gpu] = totals[gpu].plus(taken) if gpu in totals else taken
+
+
 def beyond(taken: Mapping[str, Taken], theirs: dict[str, Taken]) -> dict[str, Taken]:
     """What remains of a place, by GPU, when others give up `theirs`, from which what they give is then gone."""
     left = {}

@@ -16,7 +16,7 @@ from lamina.controller.capacity.node_states import Capacity
 from lamina.controller.ledger.claims import Hold
 from lamina.errors import Outside
 from lamina.model.gpus import Gpu
-from lamina.model.ledger import NOTHING
+from lamina.model.ledger import add
 from lamina.placement import NodeState
 from lamina.ports.clock import Clock
 from lamina.ports.kube import INVENTORIES, Kube, NotFound, Object
@@ -116,12 +116,13 @@ class InventoryStatuses:
         return state, known, encoded
 
     def _with_uncounted(self, node: str, state: NodeState | None, holds: tuple[Hold, ...]) -> NodeState | None:
-        inventory, taken = self._capacity.ledger.inventory(node), dict(self._capacity.ledger.holdings.taken(node))
-        uncounted = [part for hold in holds for part in hold.uncounted.items()]
+        ledger = self._capacity.ledger
+        inventory, uncounted = ledger.inventory(node), [hold.uncounted for hold in holds if hold.uncounted]
         if state is None or inventory is None or not uncounted:
             return state
-        for gpu, more in uncounted:
-            taken[gpu] = taken.get(gpu, NOTHING).plus(more)
+        taken = dict(ledger.holdings.taken(node))
+        for more in uncounted:
+            add(taken, more)
         return self._capacity.state_with(node, inventory, taken)
 
     def _holds(self) -> dict[str, list[Hold]]:

@@ -10,7 +10,7 @@ from lamina.controller.configuration import LiveConfiguration
 from lamina.controller.ledger.ledger import Ledger
 from lamina.controller.ledger.observed_claims import ObservedClaims
 from lamina.model.gpus import Inventory
-from lamina.model.ledger import NOTHING, Taken, taken_by
+from lamina.model.ledger import Taken, add, taken_by
 from lamina.model.requests import PodRequest
 from lamina.placement import NodeState, NodeTable, PodPlacement, Survey, alike, fit
 from lamina.ports.set_aside import SetAside
@@ -86,8 +86,7 @@ class Capacity:
                 yield None
                 continue
             place = taken_by(placement.containers)
-            for gpu, more in place.items():
-                taken[gpu] = taken.get(gpu, NOTHING).plus(more)
+            add(taken, place)
             yield place
 
     def fits_empty(self, node: str, request: PodRequest) -> bool:

@@ -7,7 +7,7 @@ import msgspec
 
 from lamina.controller.capacity.node_states import Capacity
 from lamina.model.gpus import Gpu
-from lamina.model.ledger import NOTHING, Taken
+from lamina.model.ledger import NOTHING, Taken, add
 from lamina.placement import NodeState
 from lamina.placement.packing import bits
 
@@ -77,7 +77,7 @@ class PlannedNodes:
         if self._capacity.ledger.holdings.holds(uid, node):
             self._taken.pop(node, None)  # what it holds already no longer counts
         elif node in self._taken:
-            _add(self._taken[node], taken)
+            add(self._taken[node], taken)
 
     def remove(self, uid: str, node: str) -> None:
         """Undo `add`."""
@@ -92,11 +92,6 @@ class PlannedNodes:
         if node not in self._taken:
             total = self._capacity.ledger.holdings.taken_without_pods(node, planned.keys())
             for taken in planned.values():
-                _add(total, taken)
+                add(total, taken)
             self._taken[node] = total
         return self._taken[node]
-
-
-def _add(total: dict[str, Taken], more: Mapping[str, Taken]) -> None:
-    for gpu, taken in more.items():
-        total[gpu] = total.get(gpu, NOTHING).plus(taken)

@@ -7,7 +7,7 @@ from typing import NamedTuple
 
 from lamina.controller.ledger.pod_stages import PodState, Stage
 from lamina.model.grants import Grant
-from lamina.model.ledger import NOTHING, Taken, taken_by
+from lamina.model.ledger import NOTHING, Taken, add, taken_by
 
 
 class GrantRecord(NamedTuple):
@@ -59,7 +59,7 @@ class Claim:
         """What the pod holds now."""
         held: dict[str, dict[str, Taken]] = {}
         for record in self.grants.values():
-            _add(held.setdefault(record.grant.node, {}), taken_by(record.grant.containers))
+            add(held.setdefault(record.grant.node, {}), taken_by(record.grant.containers))
         if self.reservation is not None:
             on_node = held.setdefault(self.reservation.node, {})
             for gpu, taken in self.reservation.taken.items():
@@ -74,8 +74,3 @@ class Claim:
         """Whether the pod runs on the one node that its grants name."""
         nodes = {record.grant.node for record in self.grants.values()}
         return pod.stage is Stage.BOUND and nodes == {pod.node}
-
-
-def _add(totals: dict[str, Taken], more: Mapping[str, Taken]) -> None:
-    for gpu, taken in more.items():
-        totals[gpu] = totals[gpu].plus(taken) if gpu in totals else taken

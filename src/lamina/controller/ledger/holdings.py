@@ -4,7 +4,7 @@ from collections.abc import Callable, Iterable, Mapping, Set
 from typing import NamedTuple
 
 from lamina.model.claims import HeldClaim
-from lamina.model.ledger import NOTHING, Taken, amounts, taken_by_claims
+from lamina.model.ledger import NOTHING, Taken, add, amounts, taken_by_claims
 
 HeldByNode = Mapping[str, Mapping[str, Taken]]
 """What one pod holds, by node and by UUID of the GPU."""
@@ -97,8 +97,7 @@ class Holdings:
     def _sums(self, node: str, pods: Iterable[str]) -> dict[str, Taken]:
         totals: dict[str, Taken] = {}
         for uid in pods:
-            for gpu, taken in self._pods[uid].held[node].items():
-                totals[gpu] = totals[gpu].plus(taken) if gpu in totals else taken
+            add(totals, self._pods[uid].held[node])
         return totals
 
     def taken_in_namespace(self, namespace: str, *, without: str = "") -> Taken:

@@ -13,7 +13,7 @@ import msgspec
 from msgspec import Struct
 
 from lamina.model.gpus import Gpu
-from lamina.model.ledger import NOTHING, Taken, taken_by
+from lamina.model.ledger import NOTHING, Taken, add, taken_by
 from lamina.model.policies import BINPACK
 from lamina.model.requests import PodRequest
 from lamina.placement.search.fit import PodPlacement, fit
@@ -201,8 +201,7 @@ class _Board:
         if node not in self._totals:
             total = self._totals[node] = {}
             for resident in self._on(node):
-                for uuid, held in resident.taken.items():
-                    total[uuid] = total.get(uuid, NOTHING).plus(held)
+                add(total, resident.taken)
         return self._totals[node]
 
 
