@@ -10,9 +10,9 @@ from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 
+from lamina.core.cards import card
+from lamina.core.grants import ComputePolicy
 from lamina.enforcement import DeviceLimit, Limits, environment, write_container
-from lamina.model.cards import card
-from lamina.model.grants import ComputePolicy
 from lamina_lab import simgpu
 from lamina_lab.simgpu.description import place
 

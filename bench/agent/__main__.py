@@ -14,10 +14,10 @@ import numpy as np
 from bench.measures import Report, add_outputs
 from bench.parts import Part
 from bench.program import add_parts, chosen, end_with
+from lamina.core.grants import ComputePolicy
 from lamina.enforcement import DeviceLimit, Limits, activity, layout, write_container
 from lamina.enforcement.arbitration import Arbitration
 from lamina.enforcement.claims import Confirmation
-from lamina.model.grants import ComputePolicy
 
 CONTAINERS, GPUS = 64, 8
 PARTS = {"tick": Part(about="CPU time of the arbiter's tick over 64 containers", smallest=("--rounds", "1"))}

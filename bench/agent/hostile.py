@@ -20,11 +20,11 @@ from typing import NamedTuple
 from bench.program import end_with
 from lamina.agent.containers.file_mount import provide_mount, provide_reserve
 from lamina.agent.limits.arbitration import BUSY_S, LOOK_S, REST
+from lamina.core.grants import ComputePolicy
 from lamina.enforcement import DeviceLimit, Limits, write_container
 from lamina.enforcement.arbitration import Arbitration
 from lamina.enforcement.reserve import fill_reserve
 from lamina.errors import Outside
-from lamina.model.grants import ComputePolicy
 from lamina.ports.files import Files
 from lamina.ports.mounts import LinuxMounts
 

@@ -26,7 +26,7 @@ from bench.machine import Bench, add_hurry, build, machine
 from bench.measures import Report, add_outputs
 from bench.parts import COMPILER, Part
 from bench.program import add_parts, chosen, end_with
-from lamina.model.grants import ComputePolicy
+from lamina.core.grants import ComputePolicy
 
 _QUICK = ("--every", "1000", "--hurry", "100")
 PARTS = {

@@ -8,7 +8,7 @@ from pathlib import Path
 from bench.compute.runs import Load, given, started
 from bench.machine import Bench, Worker
 from bench.measures import Report
-from lamina.model.grants import ComputePolicy
+from lamina.core.grants import ComputePolicy
 
 PAUSE_S = 0.003
 _SECOND_NS = 1_000_000_000

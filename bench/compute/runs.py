@@ -11,9 +11,9 @@ from threading import Event, Thread
 from msgspec import Struct
 
 from bench.machine import Bench, Worker, workers
+from lamina.core.grants import ComputePolicy
 from lamina.enforcement.arbitration import Arbitration
 from lamina.enforcement.driver_work import DriverWork
-from lamina.model.grants import ComputePolicy
 from lamina_lab import simgpu
 
 TICK_S = 0.01

@@ -14,10 +14,10 @@ from pathlib import Path
 from bench.compute.driver_figures import Averages, Figures
 from bench.compute.matrix import Cell
 from bench.machine import ROOT, Bench, Worker, machine
+from lamina.core.grants import ComputePolicy
 from lamina.enforcement import layout
 from lamina.enforcement.arbitration import Arbitration
 from lamina.enforcement.files import ARBITER
-from lamina.model.grants import ComputePolicy
 from lamina_lab import simgpu
 
 BEGIN_NS = 1_000_000_000_000

@@ -7,7 +7,7 @@ from bench.compute.reactions import taken_back
 from bench.compute.runs import Load, measure
 from bench.machine import Bench
 from bench.measures import Report
-from lamina.model.grants import ComputePolicy
+from lamina.core.grants import ComputePolicy
 
 SETTLE_S = 24
 """How long shares have to learn from the driver how much longer kernels take next to others."""

@@ -11,9 +11,9 @@ from threading import Event, Thread
 
 from bench.machine import CONTEXT_MIB, MIB, MODEL, Bench, workers
 from bench.measures import Report
+from lamina.core.cards import card
 from lamina.enforcement import DeviceLimit, Limits, environment, write_container
 from lamina.enforcement.arbitration import Arbitration
-from lamina.model.cards import card
 from lamina_lab import simgpu
 
 NEEDED_MIB, TIMES, FAILED_MS = 10 * 1024, 5, 60_000.0

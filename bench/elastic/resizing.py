@@ -13,10 +13,10 @@ from msgspec import structs
 from bench.compute.runs import Load, given, started
 from bench.machine import MIB, MODEL, Bench, workers
 from bench.measures import Report
+from lamina.core.cards import card
 from lamina.enforcement import Limits, read_limits
 from lamina.enforcement.files import LIMITS
 from lamina.enforcement.live_limits import resize_container
-from lamina.model.cards import card
 
 CALLS, SECONDS, EVERY_S = 50, 4, 0.05
 

@@ -6,7 +6,7 @@ from pathlib import Path
 
 from bench.machine import KERNELS, Bench, Worker, soon, workers
 from bench.measures import Report, alternate
-from lamina.model.grants import ComputePolicy
+from lamina.core.grants import ComputePolicy
 
 SPAN = 0.02
 LIVE = (0, 100, 1_000, 10_000)

@@ -6,7 +6,7 @@ from pathlib import Path
 
 from bench.machine import KERNELS, Bench
 from bench.measures import Report
-from lamina.model.grants import ComputePolicy
+from lamina.core.grants import ComputePolicy
 
 CALLS = ("launch", "plain", "small", "async", "physical", "memory-info")
 FEW = 1_000

@@ -24,9 +24,9 @@ from bench.gpu.rows import Row, Value
 from bench.gpu.sides import Deadline, Facts, Side, side
 from bench.parts import Need, Part
 from bench.program import add_parts, end_with, named
+from lamina.core.cards import card
 from lamina.enforcement.driver import find_driver
 from lamina.errors import BadInput, LaminaError, Outside
-from lamina.model.cards import card
 from lamina_lab.simgpu.drivers import FIRST_DRIVERS
 
 MINUTES = 7.5

@@ -11,8 +11,8 @@ from pathlib import Path
 from tempfile import TemporaryDirectory
 
 from lamina.agent.mps.client_edits import MEMORY, PIPE, share_edits
+from lamina.core.grants import Share
 from lamina.errors import Outside
-from lamina.model.grants import Share
 from lamina.operations.verify.machine import Site
 from lamina.ports.mps import ControlProgram, Home
 from lamina.ports.mps.program import CONTROL

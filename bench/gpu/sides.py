@@ -12,8 +12,8 @@ from bench.gpu.answers import Facts, facts
 from bench.gpu.mps_daemon import client_limits, mps_daemon
 from bench.gpu.rows import RATE, Row
 from bench.gpu.turns import PAIRS, ROUNDS, added, in_turns, slowed
+from lamina.core.grants import ComputePolicy
 from lamina.errors import Outside
-from lamina.model.grants import ComputePolicy
 from lamina.operations.verify.machine import Site, site
 
 NESTED = ("unshare", "--user", "--map-root-user", "--pid", "--fork", "--kill-child")

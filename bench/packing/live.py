@@ -25,12 +25,12 @@ from bench.control_plane import ControlPlane, control_plane
 from bench.machine import ROOT
 from bench.packing.replay import arrivals
 from bench.packing.traces import GPU, Nodes, Pod, capacity
-from lamina.api.v1alpha1.conversion import write_inventory
 from lamina.configuration import CONFIG_MAP_NAMESPACE, DEFAULT
 from lamina.controller.startup import crds
+from lamina.core.gpus import Gpu, Inventory
+from lamina.core.objects import write_spec
 from lamina.errors import Outside
 from lamina.install.scheduler_config import ExtenderAccess, scheduler_config
-from lamina.model.gpus import Gpu, Inventory
 from lamina.ports.kube import INVENTORIES, NODES, PODS, AlreadyExists, Object, Resource
 
 BACKLOG = 50
@@ -96,7 +96,7 @@ async def _create_nodes(plane: ControlPlane, nodes: Nodes, order: np.ndarray) ->
         status["conditions"] = [{"type": "Ready", "status": "True"}]  # type: ignore[assignment]
         await plane.kube.create(NODES, {"metadata": {"name": name}, "status": status})
         gpus = tuple(_gpu(place, index, nodes.models[int(nodes.model[row])]) for index in range(count))
-        spec = write_inventory(Inventory(node=name, driver="550.54.15", gpus=gpus))
+        spec = write_spec(Inventory(node=name, driver="550.54.15", gpus=gpus))
         await _until_served(plane, {"metadata": {"name": name}, "spec": spec})
 
 

@@ -3,12 +3,12 @@
 import random
 from collections.abc import Iterator
 
-from lamina.api.v1alpha1.conversion import write_inventory
 from lamina.controller.ledger.grant_objects import grant_object
-from lamina.model.cards import card
-from lamina.model.gpus import Gpu, Inventory
-from lamina.model.grants import ContainerGrant, Share
-from lamina.model.requests import PodRequest
+from lamina.core.cards import card
+from lamina.core.gpus import Gpu, Inventory
+from lamina.core.grants import ContainerGrant, Share
+from lamina.core.objects import write_spec
+from lamina.core.requests import PodRequest
 from lamina.ports.kube import Object
 
 GPUS = 8
@@ -45,7 +45,7 @@ def inventory(number: int) -> Inventory:
 
 def inventories(nodes: int) -> Iterator[Object]:
     for number in range(nodes):
-        spec = write_inventory(inventory(number))
+        spec = write_spec(inventory(number))
         yield {"metadata": {"name": node_name(number), "uid": f"i{number}", "resourceVersion": "1"}, "spec": spec}
 
 

@@ -8,9 +8,9 @@ from typing import NamedTuple
 
 import numpy as np
 
-from lamina.model.cards import card
-from lamina.model.gpus import Gpu
-from lamina.model.requests import ContainerRequest, GpuSelector, PodRequest
+from lamina.core.cards import card
+from lamina.core.gpus import Gpu
+from lamina.core.requests import ContainerRequest, GpuSelector, PodRequest
 from lamina.operations.simulate.workload import SimNode, SimPod
 
 HARDWARE = (

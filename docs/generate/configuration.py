@@ -46,7 +46,7 @@ STRUCTS = (unversioned.Document, *(struct for _, _, struct in _SECTIONS))
 
 
 def pages() -> Iterator[tuple[str, str]]:
-    yield "configuration.md", page("Configuration", "src/lamina/api/v1alpha1", _INTRODUCTION, *_groups())
+    yield "configuration.md", page("Configuration", "src/lamina/configuration", _INTRODUCTION, *_groups())
     yield "configuration.schema.json", _schema()
     parts = [_IMPORTED, "## Top level", _table(unversioned.Document, "")]
     for title, prefix, struct in _SECTIONS:

@@ -5,7 +5,7 @@ from typing import Any
 
 from docs.generate.fields import fields
 from docs.generate.markdown import code, page, sentence, table
-from lamina.model.cards import CARDS
+from lamina.core.cards import CARDS
 from lamina_lab.cluster.plan import LabPlan, NodePlan
 from lamina_lab.simgpu import GpuSpec
 

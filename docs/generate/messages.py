@@ -9,10 +9,10 @@ from typing import Any, NamedTuple
 from docs.generate.markdown import page, table
 from lamina.configuration import DEFAULT
 from lamina.controller.gangs import coordinator, held_gangs, plans
+from lamina.core.gpus import Gpu
+from lamina.core.ledger import Taken
+from lamina.core.quota_room import QuotaLimit, QuotaRoom
 from lamina.dialects import parse
-from lamina.model.gpus import Gpu
-from lamina.model.ledger import Taken
-from lamina.model.quota_room import QuotaLimit, QuotaRoom
 from lamina.placement import NodeState, explain
 
 _SOURCE = "src/lamina/placement and src/lamina/controller/gangs"

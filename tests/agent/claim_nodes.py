@@ -22,9 +22,9 @@ from lamina.agent.nvidia.time_slices import TimeSliceManager
 from lamina.agent.prepare.plan import WriteLimits
 from lamina.agent.state.gpu_health import ObservedGpu
 from lamina.configuration import DEFAULT
+from lamina.core.gpus import Mode
+from lamina.core.grants import ContainerGrant
 from lamina.dra.names import DRIVER, cdi_name
-from lamina.model.gpus import Mode
-from lamina.model.grants import ContainerGrant
 from lamina.ports.files import Files
 from lamina.ports.kube import NODES, PODS, RESOURCE_CLAIMS, Object
 from lamina.ports.mps import FakeMps

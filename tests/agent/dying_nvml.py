@@ -4,7 +4,7 @@ from collections.abc import Awaitable, Callable
 from pathlib import Path
 
 from lamina.agent.cleanup.reconciliation import reconcile
-from lamina.model.mig import Placed
+from lamina.core.mig import Placed
 from lamina.ports.nvml import FakeNvml
 from lamina.ports.nvml import MigInstanceFacts as MadeInstance
 from tests.agent.dying_files import Died, DyingFiles

@@ -5,8 +5,8 @@ from pathlib import Path
 from msgspec import structs
 
 from lamina.agent.state.gpu_health import ObservedGpu
-from lamina.model.gpus import Mode
-from lamina.model.grants import MigInstance, Share
+from lamina.core.gpus import Mode
+from lamina.core.grants import MigInstance, Share
 from lamina.ports.files import Files
 from lamina.ports.nvml.fake import fake_gpus
 from tests.agent.node import Node, container

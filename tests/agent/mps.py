@@ -15,9 +15,9 @@ from lamina.agent.mps.lifecycle import DaemonLifecycle
 from lamina.agent.state.gpu_health import ObservedGpu
 from lamina.agent.state.record import Bound, Record
 from lamina.configuration import DEFAULT
-from lamina.model.gpus import Mode
-from lamina.model.mps import MpsDaemon
-from lamina.model.sharing import GPU, Replicated, Strategy
+from lamina.core.gpus import Mode
+from lamina.core.mps import MpsDaemon
+from lamina.core.sharing import GPU, Replicated, Strategy
 from lamina.ports.clock import FakeClock
 from lamina.ports.files import Files
 from lamina.ports.mps import FakeMps

@@ -40,12 +40,12 @@ from lamina.agent.state.gpu_health import ObservedGpu
 from lamina.agent.state.nvidia_config import AppliedConfig
 from lamina.agent.state.record import Record
 from lamina.agent.state.settings import AgentSettings
-from lamina.api.v1alpha1.conversion import write_grant
 from lamina.configuration import DEFAULT
-from lamina.model.gpus import MigInstance, Mode
-from lamina.model.grants import ComputePolicy, ContainerGrant, Grant, Share, grant_name
-from lamina.model.mps import MpsDaemon
-from lamina.model.survivors import Survivor
+from lamina.core.gpus import MigInstance, Mode
+from lamina.core.grants import ComputePolicy, ContainerGrant, Grant, Share, grant_name
+from lamina.core.mps import MpsDaemon
+from lamina.core.objects import write_spec
+from lamina.core.survivors import Survivor
 from lamina.ports.clock import FakeClock
 from lamina.ports.files import Files
 from lamina.ports.host import FakeHost
@@ -215,7 +215,7 @@ class Node:
         if containers:
             spec = Grant(pod=name, pod_uid=uid, node=self.name, dialect="hami", containers=containers)
             meta = {"name": grant_name(name, uid), "namespace": "default", "ownerReferences": [owner(made)]}
-            await self.kube.create(GRANTS, {"metadata": meta, "spec": write_grant(spec) | (grant or {})})
+            await self.kube.create(GRANTS, {"metadata": meta, "spec": write_spec(spec) | (grant or {})})
         return uid
 
     def allocate(self, *tickets: str) -> str:

@@ -10,8 +10,8 @@ from typing import TypeVar
 from lamina import configuration
 from lamina.agent.run import AgentPorts, run_agent
 from lamina.agent.state.settings import COVER, LIBRARIES, AgentSettings
-from lamina.api.v1alpha1.conversion import read_inventory
-from lamina.model.gpus import Inventory
+from lamina.core.gpus import Inventory
+from lamina.core.objects import read_inventory
 from lamina.ports.clock import FakeClock
 from lamina.ports.files import Files
 from lamina.ports.host import LinuxHost

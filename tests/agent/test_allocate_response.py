@@ -9,8 +9,8 @@ from lamina.agent.prepare import allocate_response
 from lamina.agent.prepare.allocate_response import AssignedDevice, assigned_devices, visible_devices
 from lamina.agent.state.gpu_health import ObservedGpu
 from lamina.configuration.nvidia import load
-from lamina.model.mig_cards import MIG_CARDS
-from lamina.model.mig_devices import MigDevice
+from lamina.core.mig_cards import MIG_CARDS
+from lamina.core.mig_devices import MigDevice
 from lamina.ports.host import LinuxHost
 from lamina.ports.kubelet import deviceplugin_pb2 as messages
 from lamina.ports.nvml import MigInstanceFacts

@@ -8,8 +8,8 @@ from prometheus_client.parser import text_string_to_metric_families
 from lamina.agent.containers.limit_files import write_limits
 from lamina.agent.limits.memory_refusals import QUIET_S, RefusalEvents
 from lamina.agent.metrics.server import MetricsPage
+from lamina.core.quantities import MIB
 from lamina.enforcement import layout
-from lamina.model.quantities import MIB
 from lamina.ports.host import FakeHost
 from lamina.ports.kube import EVENTS
 from lamina.ports.nvml import GpuReading

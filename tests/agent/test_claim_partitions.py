@@ -12,11 +12,11 @@ from msgspec import structs
 from lamina.agent.claims.offer import REFUSED_S
 from lamina.agent.cleanup.reconciliation import reconcile
 from lamina.agent.state.gpu_health import ObservedGpu
+from lamina.core.gpus import Mode
+from lamina.core.mig import Placed
 from lamina.dra.names import DRIVER
 from lamina.dra.offers import REFUSED
 from lamina.errors import BadInput, NotYet, Outside
-from lamina.model.gpus import Mode
-from lamina.model.mig import Placed
 from lamina.ports.kube import RESOURCE_SLICES, Object, Refused
 from lamina.ports.kube.fake import FakeKube
 from lamina.ports.kube.resources import Resource

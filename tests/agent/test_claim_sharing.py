@@ -8,9 +8,9 @@ import pytest
 
 from lamina.agent.claims.teardown import end_claim_daemons
 from lamina.agent.mps.restart_backoff import PAUSES_S
+from lamina.core.sharing import TimeSlice
 from lamina.dra.names import cdi_name
 from lamina.errors import BadInput, LaminaError, NotYet, Outside
-from lamina.model.sharing import TimeSlice
 from lamina.ports.files import Files
 from lamina.ports.kube import EVENTS
 from lamina.ports.nvml import GpuProcess

@@ -17,13 +17,13 @@ from lamina.agent.node.watch import _trim, observed_node
 from lamina.agent.state.gpu_health import ObservedGpu
 from lamina.agent.state.observable import Observable
 from lamina.agent.state.observed_node import ObservedNode
+from lamina.core.gpus import Gpu, Inventory, NativeResource
+from lamina.core.kube_quantity import parse_quantity
+from lamina.core.sharing import Strategy
 from lamina.dialects import resource_names
 from lamina.dialects.hami import register as hami
 from lamina.dialects.nvidia import feature_labels, mig_labels
 from lamina.dialects.volcano import register as volcano
-from lamina.model.gpus import Gpu, Inventory, NativeResource
-from lamina.model.kube_quantity import parse_quantity
-from lamina.model.sharing import Strategy
 from lamina.ports.clock import FakeClock
 from lamina.ports.host import FakeHost
 from lamina.ports.kube import NODES, Object

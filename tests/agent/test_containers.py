@@ -5,9 +5,9 @@ from pathlib import Path
 import pytest
 
 from lamina.agent.containers.limit_files import write_limits
+from lamina.core.grants import ComputePolicy, ContainerGrant, Share
 from lamina.enforcement import read_limits, read_usage
 from lamina.errors import BadInput
-from lamina.model.grants import ComputePolicy, ContainerGrant, Share
 from tests.agent.node import GPU
 
 SHARES = (

@@ -5,8 +5,8 @@ import pytest
 from lamina.agent.cleanup.release import UNCLAIMED_S
 from lamina.agent.prepare.ticket_owner import assign_names
 from lamina.agent.state.record import Allocation, Bound
+from lamina.core.grants import ContainerGrant, Grant
 from lamina.errors import NotYet
-from lamina.model.grants import ContainerGrant, Grant
 from lamina.ports.kubelet.checkpoint import CHECKPOINT
 from tests.agent.node import KIND, Node, container, share
 

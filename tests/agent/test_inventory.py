@@ -5,7 +5,7 @@ import msgspec
 from lamina import configuration
 from lamina.agent.inventory.builder import build_inventory
 from lamina.agent.state.gpu_health import ObservedGpu
-from lamina.model.gpus import Gpu, Inventory
+from lamina.core.gpus import Gpu, Inventory
 from lamina.ports.nvml.fake import connect, fake_gpus
 
 FACTS = fake_gpus(3, name="Tesla V100-SXM2-32GB", memory_mib=32510)

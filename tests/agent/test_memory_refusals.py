@@ -5,8 +5,8 @@ from pathlib import Path
 import pytest
 
 from lamina.agent.limits.memory_refusals import QUIET_S, RefusalEvents
+from lamina.core.quantities import MIB
 from lamina.enforcement import DeviceLimit, Limits, layout, write_container
-from lamina.model.quantities import MIB
 from lamina.ports.kube import EVENTS
 from tests.agent.node import GPU, Node, container, share
 

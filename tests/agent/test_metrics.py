@@ -24,11 +24,11 @@ from lamina.agent.metrics.server import MetricsPage, MetricsServer
 from lamina.agent.state.gpu_health import ObservedGpu
 from lamina.agent.state.record import Bound, Instance
 from lamina.configuration import DEFAULT, Config, load
+from lamina.core.gpus import MigInstance, Mode
+from lamina.core.grants import ComputePolicy
+from lamina.core.mps import MpsDaemon, MpsState
+from lamina.core.quantities import MIB
 from lamina.enforcement import layout
-from lamina.model.gpus import MigInstance, Mode
-from lamina.model.grants import ComputePolicy
-from lamina.model.mps import MpsDaemon, MpsState
-from lamina.model.quantities import MIB
 from lamina.ports import nvml
 from lamina.ports.caller_reviews import CallerReviews, CallerVerdict
 from lamina.ports.clock import FakeClock

@@ -3,10 +3,10 @@
 import pytest
 
 from lamina.agent.devices.mig_devices import counts_by_profile
-from lamina.model.gpu_facts import MigInstanceFacts
-from lamina.model.mig_cards import MIG_CARDS
-from lamina.model.mig_devices import MIXED, NO_STRATEGY, NONE, SINGLE, MigDevice
-from lamina.model.sharing import ReplicaSharing, Replicated, Strategy
+from lamina.core.gpu_facts import MigInstanceFacts
+from lamina.core.mig_cards import MIG_CARDS
+from lamina.core.mig_devices import MIXED, NO_STRATEGY, NONE, SINGLE, MigDevice
+from lamina.core.sharing import ReplicaSharing, Replicated, Strategy
 
 CARD = MIG_CARDS["A100-40GB"]
 DEVICES = [

@@ -13,11 +13,11 @@ from lamina.agent.devices.mig_devices import as_observed_gpus, units_by_resource
 from lamina.agent.mig.partitioner import FAILED, LABEL, RETRY_S, STATE, SUCCESS
 from lamina.agent.state.gpu_health import ObservedGpu
 from lamina.configuration import mig_parted
-from lamina.model.gpus import NativeResource
-from lamina.model.mig import Placed
-from lamina.model.mig_cards import MIG_CARDS
-from lamina.model.mig_devices import MigDevice, single_strategy_problem
-from lamina.model.sharing import GPU, Strategy
+from lamina.core.gpus import NativeResource
+from lamina.core.mig import Placed
+from lamina.core.mig_cards import MIG_CARDS
+from lamina.core.mig_devices import MigDevice, single_strategy_problem
+from lamina.core.sharing import GPU, Strategy
 from lamina.ports.kube import CLUSTER_POLICIES, CONFIG_MAPS, EVENTS, NODES, Object
 from lamina.ports.kubelet import deviceplugin_pb2 as messages
 from lamina.ports.kubelet.deviceplugin_pb2_grpc import DevicePluginStub

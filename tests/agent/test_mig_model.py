@@ -13,11 +13,11 @@ from pathlib import Path
 import pytest
 from msgspec import structs
 
+from lamina.core.gpus import Mode
+from lamina.core.grants import MigInstance, Share
+from lamina.core.mig import Placed
+from lamina.core.mig_cards import MIG_CARDS
 from lamina.errors import LaminaError
-from lamina.model.gpus import Mode
-from lamina.model.grants import MigInstance, Share
-from lamina.model.mig import Placed
-from lamina.model.mig_cards import MIG_CARDS
 from lamina.ports.kube import PODS
 from lamina.ports.nvml import GpuProcess
 from lamina.ports.nvml import MigInstanceFacts as Made

@@ -8,9 +8,9 @@ import pytest
 from msgspec import structs
 
 from lamina.agent.mig.partitioner import LABEL, STATE, SUCCESS
-from lamina.model.gpus import ExistingMigInstance, Gpu, Mode
-from lamina.model.grants import MigInstance, Share
-from lamina.model.mig import Placed
+from lamina.core.gpus import ExistingMigInstance, Gpu, Mode
+from lamina.core.grants import MigInstance, Share
+from lamina.core.mig import Placed
 from lamina.ports.kube import CONFIG_MAPS, NODES, PODS
 from lamina.ports.nvml import FakeNvml, GpuProcess
 from tests.agent.mig_nodes import FACTS, GPU

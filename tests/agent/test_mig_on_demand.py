@@ -5,10 +5,10 @@ from pathlib import Path
 
 import pytest
 
+from lamina.core.gpus import Mode
+from lamina.core.grants import Share
+from lamina.core.mig import Placed
 from lamina.errors import LaminaError, NotYet
-from lamina.model.gpus import Mode
-from lamina.model.grants import Share
-from lamina.model.mig import Placed
 from lamina.ports.kube import PODS
 from lamina.ports.nvml import GpuProcess
 from tests.agent.dying_nvml import Deaths, dies, mortal

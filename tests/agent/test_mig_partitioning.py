@@ -13,9 +13,9 @@ from lamina.agent.mig.ownership import Ownership
 from lamina.agent.mig.partitioning import partition
 from lamina.agent.mig.users import Users
 from lamina.configuration.mig_parted import MigTarget
+from lamina.core.mig import Placed
+from lamina.core.mig_cards import MIG_CARDS
 from lamina.errors import BadInput, NotYet, Outside
-from lamina.model.mig import Placed
-from lamina.model.mig_cards import MIG_CARDS
 from lamina.ports.files import Files
 from lamina.ports.nvml import FakeNvml, GpuFacts, GpuProcess, Nvml
 from lamina.ports.nvml.fake import fake_gpus

@@ -11,12 +11,12 @@ from lamina.agent.inventory.reducer import AdvertisementState
 from lamina.agent.prepare.native_preparer import NativePreparer, NativeRules
 from lamina.configuration import DEFAULT
 from lamina.configuration.nvidia import NvidiaConfig
+from lamina.core.gpus import Mode
+from lamina.core.mig import Placed
+from lamina.core.mig_cards import MIG_CARDS
+from lamina.core.mig_devices import MIXED, MigDevice
+from lamina.core.sharing import ReplicaSharing
 from lamina.errors import NotYet
-from lamina.model.gpus import Mode
-from lamina.model.mig import Placed
-from lamina.model.mig_cards import MIG_CARDS
-from lamina.model.mig_devices import MIXED, MigDevice
-from lamina.model.sharing import ReplicaSharing
 from tests.agent.mig_nodes import FACTS, GPU, admitted, instance, partitioned_node, start
 from tests.agent.node import RESOURCE, Node, container, share
 

@@ -9,9 +9,9 @@ from lamina.agent.mps.client_limits import ClientLimits, client_limits, parse_li
 from lamina.agent.mps.restart_backoff import PAUSES_S, STEADY_S, RestartBackoff
 from lamina.agent.mps.sharing import MpsSharing
 from lamina.agent.mps.teardown import end_daemons
+from lamina.core.gpus import Mode
+from lamina.core.mps import MpsDaemon, MpsState
 from lamina.errors import BadInput, NotYet, Outside
-from lamina.model.gpus import Mode
-from lamina.model.mps import MpsDaemon, MpsState
 from lamina.ports.mps import Home
 from lamina.ports.nvml import GpuProcess
 from lamina.ports.nvml.fake import fake_gpus

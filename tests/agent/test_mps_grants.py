@@ -7,10 +7,10 @@ import pytest
 from msgspec import structs
 
 from lamina.agent.mps.journal import DaemonJournal
+from lamina.core.gpus import MigInstance, Mode
+from lamina.core.grants import ComputePolicy, Share
+from lamina.core.mps import MpsState
 from lamina.errors import NotYet
-from lamina.model.gpus import MigInstance, Mode
-from lamina.model.grants import ComputePolicy, Share
-from lamina.model.mps import MpsState
 from lamina.ports.kube import PODS
 from lamina.ports.mps import FakeMps, MpsServiceDown
 from lamina.ports.nvml import GpuProcess

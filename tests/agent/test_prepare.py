@@ -3,8 +3,8 @@
 import pytest
 
 from lamina.agent.state.gpu_health import ObservedGpu
+from lamina.core.gpus import Mode
 from lamina.errors import LaminaError, NotYet, Outside
-from lamina.model.gpus import Mode
 from lamina.ports.kube import GRANTS, PODS
 from lamina.ports.kubelet.podresources import Holder
 from tests.agent.node import FACTS, GPU, Node, container, share

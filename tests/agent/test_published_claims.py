@@ -9,12 +9,12 @@ from lamina.agent.devices.usage_by_gpu import DevicesInUse
 from lamina.agent.inventory.advertisement import Advertisement
 from lamina.agent.inventory.reducer import AdvertisementState
 from lamina.configuration import DEFAULT
-from lamina.model.claims import HeldClaim
-from lamina.model.gpu_facts import MigInstanceFacts
-from lamina.model.gpus import MigInstance, Mode
-from lamina.model.grants import ContainerGrant, Share
-from lamina.model.mig_cards import MIG_CARDS
-from lamina.model.mig_devices import MigDevice
+from lamina.core.claims import HeldClaim
+from lamina.core.gpu_facts import MigInstanceFacts
+from lamina.core.gpus import MigInstance, Mode
+from lamina.core.grants import ContainerGrant, Share
+from lamina.core.mig_cards import MIG_CARDS
+from lamina.core.mig_devices import MigDevice
 from tests.agent.claim_nodes import ClaimNode, result
 from tests.agent.node import GPU
 

@@ -12,12 +12,12 @@ from lamina.agent.containers.paths import folder_name
 from lamina.agent.limits import sizes as module
 from lamina.agent.limits.sizes import SizeFollower
 from lamina.agent.state.record import Bound
-from lamina.api.v1alpha1.conversion import read_grant, write_grant
+from lamina.core.grants import ContainerSize, grant_name
+from lamina.core.objects import read_grant, write_spec
+from lamina.core.quantities import MIB
+from lamina.core.sizes import AppliedSize
 from lamina.enforcement import Limits, layout, read_limits
 from lamina.enforcement.live_limits import MemoryHeld, resize_container
-from lamina.model.grants import ContainerSize, grant_name
-from lamina.model.quantities import MIB
-from lamina.model.sizes import AppliedSize
 from lamina.ports.kube import GRANTS
 from lamina.ports.nvml import GpuProcess
 from tests.agent.dying_files import Died, DyingFiles
@@ -55,7 +55,7 @@ class Resized:
         grant = read_grant(obj)
         size = ContainerSize(generation=generation, memory_mib=memory)
         (main,) = grant.containers
-        obj["spec"] = write_grant(structs.replace(grant, containers=(structs.replace(main, size=size),)))
+        obj["spec"] = write_spec(structs.replace(grant, containers=(structs.replace(main, size=size),)))
         await self.node.kube.replace(GRANTS, obj)
 
     def limits(self) -> tuple[int, int]:

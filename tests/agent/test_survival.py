@@ -6,8 +6,8 @@ import inspect
 import aiohttp
 import pytest
 
-from lamina.model.gpus import MigInstance, Mode
-from lamina.model.grants import ContainerGrant, Share
+from lamina.core.gpus import MigInstance, Mode
+from lamina.core.grants import ContainerGrant, Share
 from lamina.ports.files import Files
 from lamina.ports.host import Host
 from lamina.ports.kube import INVENTORIES, NODES, PODS, Kube

@@ -10,9 +10,9 @@ import pytest
 
 from lamina.agent.cleanup.survivors import SANDBOX_S
 from lamina.agent.containers.paths import folder_name
-from lamina.model.gpus import Mode
-from lamina.model.grants import ContainerGrant
-from lamina.model.survivors import MAX_SURVIVORS, Survivor
+from lamina.core.gpus import Mode
+from lamina.core.grants import ContainerGrant
+from lamina.core.survivors import MAX_SURVIVORS, Survivor
 from lamina.ports.kube import PODS
 from lamina.ports.nvml import GpuProcess
 from tests.agent.node import GPU, Node, container, pod_watch, share

@@ -5,7 +5,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from lamina.agent.devices.tickets import KubeletDevice, advertised_tickets
-from lamina.model.gpus import Gpu, MigInstance, Mode
+from lamina.core.gpus import Gpu, MigInstance, Mode
 from tests.agent.node import KIND, MEMORY, VGPU, container, share
 
 

@@ -11,9 +11,9 @@ from lamina.agent.inventory.reducer import AdvertisementState
 from lamina.agent.nvidia.time_slices import REFRESH_S, RETRY_S, TimeSliceManager
 from lamina.agent.state.gpu_health import ObservedGpu
 from lamina.configuration import load
+from lamina.core.gpus import Mode
+from lamina.core.sharing import GPU, Replicated, Strategy, TimeSlice
 from lamina.errors import BadInput, Outside
-from lamina.model.gpus import Mode
-from lamina.model.sharing import GPU, Replicated, Strategy, TimeSlice
 from lamina.ports.clock import FakeClock
 from lamina.ports.nvml.fake import fake_gpus
 from lamina.ports.time_slices import FakeTimeSlices, NvidiaSmi

@@ -8,7 +8,7 @@ import pytest
 
 from bench.facade import calls, holding, starting
 from bench.machine import CONTEXT_MIB, build, machine, workers
-from lamina.model.cards import card
+from lamina.core.cards import card
 
 
 @pytest.fixture(scope="module")

@@ -14,7 +14,7 @@ from bench.packing.studies.counts import several
 from bench.packing.studies.dimensions import two_dimensions
 from bench.packing.studies.mig import full_layouts, most_possible
 from bench.packing.traces import NODES, Nodes, NoTrace, Pod, capacity, names, read_nodes, read_pods
-from lamina.model.mig_cards import MIG_CARDS
+from lamina.core.mig_cards import MIG_CARDS
 from lamina.placement.packing import REFUSED
 
 HEAD = "name,cpu_milli,memory_mib,num_gpu,gpu_milli,gpu_spec\n"

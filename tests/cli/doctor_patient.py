@@ -4,12 +4,12 @@ from typing import Any
 
 from lamina import configuration
 from lamina.agent.devices.tickets import ticket_kinds
-from lamina.api.v1alpha1.conversion import write_grant, write_inventory
 from lamina.controller.admission.webhook_configuration import webhook_configuration
 from lamina.controller.startup import crds
+from lamina.core.gpus import Gpu, Inventory
+from lamina.core.grants import Grant, grant_name
+from lamina.core.objects import write_spec
 from lamina.errors import Outside
-from lamina.model.gpus import Gpu, Inventory
-from lamina.model.grants import Grant, grant_name
 from lamina.operations.doctor.examine import examine
 from lamina.operations.doctor.finding import Finding
 from lamina.ports.kube import CONFIG_MAPS, GRANTS, INVENTORIES, MUTATING_WEBHOOKS, NODES, PODS, Refused
@@ -54,7 +54,7 @@ class Patient:
         node = {"metadata": {"name": "n", "labels": self.labels}}
         await kube.create(NODES, node | {"status": {"nodeInfo": self.info, "allocatable": self.allocatable}})
         if self.inventory is not None:
-            await kube.create(INVENTORIES, {"metadata": {"name": "n"}, "spec": write_inventory(self.inventory)})
+            await kube.create(INVENTORIES, {"metadata": {"name": "n"}, "spec": write_spec(self.inventory)})
         for name, image in self.images.items():
             await self._pod(name, {"containers": [{"name": "main", "image": image}]})
         if self.with_job:
@@ -69,7 +69,7 @@ class Patient:
         if self.placed and self.granted:
             grant = Grant(pod="job", pod_uid=uid, node="n", dialect="hami", containers=())
             meta = {"name": grant_name("job", uid), "namespace": "default"}
-            await self.kube.create(GRANTS, {"metadata": meta, "spec": write_grant(grant)})
+            await self.kube.create(GRANTS, {"metadata": meta, "spec": write_spec(grant)})
 
     async def _pod(self, name: str, spec: dict[str, Any]) -> str:
         made = await self.kube.create(PODS, {"metadata": {"name": name, "namespace": "default"}, "spec": spec})

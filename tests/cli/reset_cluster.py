@@ -1,10 +1,10 @@
 """A cluster that `lamina reset` cleans up."""
 
 from lamina import configuration
-from lamina.api.v1alpha1.conversion import write_inventory
 from lamina.controller.admission.webhook_configuration import webhook_configuration
 from lamina.controller.startup import crds
-from lamina.model.gpus import Gpu, Inventory
+from lamina.core.gpus import Gpu, Inventory
+from lamina.core.objects import write_spec
 from lamina.operations.reset import Reset
 from lamina.ports.clock import FakeClock
 from lamina.ports.kube import (
@@ -26,7 +26,7 @@ async def half_gone() -> FakeKube:
     await made.create(LEASES, {"metadata": {"name": "node-dead", "namespace": "lamina-system"}})
     await made.create(LEASES, {"metadata": {"name": "another", "namespace": "lamina-system"}})
     for name, gpus in (("gone", ()), ("dead", (GPU,))):
-        spec = write_inventory(Inventory(node=name, gpus=gpus))
+        spec = write_spec(Inventory(node=name, gpus=gpus))
         await made.create(INVENTORIES, {"metadata": {"name": name}, "spec": spec})
     await made.create(NODES, {"metadata": {"name": "gone", "labels": {"own": "kept"}}})
     labels, annotations = {"own": "kept", "nvidia.com/gpu.count": "1"}, {"hami.io/node-nvidia-register": "[]"}

@@ -10,10 +10,10 @@ from lamina.controller.ledger.grantless_pods import running_request
 from lamina.controller.ledger.ledger import Ledger
 from lamina.controller.ledger.pod_stages import pod_state
 from lamina.controller.pods import parse_pod
+from lamina.core.gpus import Gpu, Inventory
+from lamina.core.grants import ContainerGrant, Grant, Share
+from lamina.core.policies import BINPACK
 from lamina.dialects.groups import GROUP_LABEL
-from lamina.model.gpus import Gpu, Inventory
-from lamina.model.grants import ContainerGrant, Grant, Share
-from lamina.model.policies import BINPACK
 from lamina.operations.advise.defrag import advice
 from lamina.operations.cluster_view import ClusterView
 from lamina.operations.pending_reasons import waiting_because, why

@@ -5,7 +5,7 @@ import json
 import pytest
 import yaml
 
-from lamina.model.gpus import CORDON
+from lamina.core.gpus import CORDON
 from lamina.ports.kube import INVENTORIES, NODES, RESOURCE_QUOTAS, Kube, NotFound, Refused, Unreachable
 from lamina.ports.kube.fake import FakeKube
 from tests.cli.commands import Commands

@@ -5,7 +5,7 @@ import json
 import pytest
 import yaml
 
-from lamina.model.config import CONFIG_MAP, CONFIG_MAP_KEY, CONFIG_MAP_NAMESPACE
+from lamina.core.config import CONFIG_MAP, CONFIG_MAP_KEY, CONFIG_MAP_NAMESPACE
 from lamina.ports.kube import CONFIG_MAPS
 from lamina.ports.kube.fake import FakeKube
 from tests.cli.commands import Commands, Ended

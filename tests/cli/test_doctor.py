@@ -7,11 +7,11 @@ import msgspec
 import pytest
 from msgspec import structs
 
+from lamina.core.gpus import ExistingMigInstance, Inventory, MigDeviceCount, Mode, NativeResource
+from lamina.core.mps import MpsDaemon, MpsState
+from lamina.core.sharing import Strategy
 from lamina.errors import Outside
 from lamina.install.names import chosen
-from lamina.model.gpus import ExistingMigInstance, Inventory, MigDeviceCount, Mode, NativeResource
-from lamina.model.mps import MpsDaemon, MpsState
-from lamina.model.sharing import Strategy
 from lamina.operations.doctor.finding import State
 from lamina.ports.kube import NODES, PODS
 from lamina.ports.kube.fake import FakeKube

@@ -4,10 +4,10 @@ from typing import Any
 
 import pytest
 
+from lamina.core.config import ByClaim
 from lamina.dra.classes import device_classes
 from lamina.dra.names import DRIVER, HAMI_DRIVER
 from lamina.dra.slices import DIGEST
-from lamina.model.config import ByClaim
 from lamina.operations.doctor.claim_drivers import claim_drivers, device_classes_of_claims
 from lamina.operations.doctor.finding import Finding, State
 from lamina.ports.kube import RESOURCE_SLICES, NotFound, Object

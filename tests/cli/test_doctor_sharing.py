@@ -2,8 +2,8 @@
 
 import pytest
 
-from lamina.model.gpus import Gpu, Inventory, NativeResource
-from lamina.model.sharing import GPU, Strategy
+from lamina.core.gpus import Gpu, Inventory, NativeResource
+from lamina.core.sharing import GPU, Strategy
 from lamina.operations.doctor.finding import State
 from lamina.operations.doctor.mixed_sharing import mixed_sharing
 

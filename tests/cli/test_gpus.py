@@ -6,7 +6,7 @@ from typing import Any
 import msgspec
 import pytest
 
-from lamina.model.gpus import Inventory, Mode
+from lamina.core.gpus import Inventory, Mode
 from lamina.ports.kube.fake import FakeKube
 from tests.cli.commands import Commands, Ended
 from tests.operations.agent_pages import gpu_lines, serve, share_lines

@@ -5,13 +5,13 @@ import asyncio
 import pytest
 from typer.testing import CliRunner
 
-from lamina.api.v1alpha1.conversion import write_inventory
 from lamina.cli.main import app
+from lamina.core.gpus import ExistingMigInstance, Gpu, Inventory, MigDeviceCount
+from lamina.core.mig_cards import MIG_CARDS
+from lamina.core.mig_devices import NO_STRATEGY
+from lamina.core.objects import write_spec
 from lamina.dra.slices import DIGEST
 from lamina.errors import BadInput
-from lamina.model.gpus import ExistingMigInstance, Gpu, Inventory, MigDeviceCount
-from lamina.model.mig_cards import MIG_CARDS
-from lamina.model.mig_devices import NO_STRATEGY
 from lamina.ports.kube import CONFIG_MAPS, EVENTS, INVENTORIES, NODES, RESOURCE_SLICES
 from lamina.ports.kube.fake import FakeKube
 from tests.cli.commands import Commands
@@ -47,7 +47,7 @@ def test_a_card_is_found_by_the_names_of_its_driver(name: str) -> None:
 def node(name: str, model: str = "NVIDIA A100-SXM4-40GB") -> dict[str, object]:
     """An inventory of a node with one GPU."""
     gpu = Gpu(uuid="GPU-0", index=0, model=model, memory_mib=40960, capacity_mib=40960, mig_capable=True)
-    return {"metadata": {"name": name}, "spec": write_inventory(Inventory(node=name, gpus=(gpu,) if model else ()))}
+    return {"metadata": {"name": name}, "spec": write_spec(Inventory(node=name, gpus=(gpu,) if model else ()))}
 
 
 FILE = """
@@ -114,7 +114,7 @@ async def test_nodes_are_asked_and_listed(monkeypatch: pytest.MonkeyPatch) -> No
         ExistingMigInstance(profile="2g.10gb", start=0),
     )
     gpu = Gpu(uuid="GPU-0", index=3, model="A100", memory_mib=40960, capacity_mib=40960, instances=instances)
-    spec = write_inventory(Inventory(node="plain", gpus=(gpu,)))
+    spec = write_spec(Inventory(node="plain", gpus=(gpu,)))
     await kube.create(INVENTORIES, {"metadata": {"name": "plain"}, "spec": spec})
 
     async def connect(_: object) -> FakeKube:
@@ -139,7 +139,7 @@ async def test_devices_that_are_offered_to_claims_alone_are_not_missed(
     kube = FakeKube()
     devices = (MigDeviceCount(profile="1g.5gb", count=7, reason=NO_STRATEGY),)
     await kube.create(
-        INVENTORIES, {"metadata": {"name": "n"}, "spec": write_inventory(Inventory(node="n", mig_devices=devices))}
+        INVENTORIES, {"metadata": {"name": "n"}, "spec": write_spec(Inventory(node="n", mig_devices=devices))}
     )
     await kube.create(NODES, {"metadata": {"name": "n"}})
     offered = [{"name": "gpu-0-mig", "attributes": {"profile": {"string": "1g.5gb"}}}]
@@ -158,7 +158,7 @@ async def test_devices_that_are_not_offered_are_listed_with_the_reason(monkeypat
         MigDeviceCount(profile="2g.10gb", count=3, resource="nvidia.com/gpu"),
         MigDeviceCount(profile="3g.20gb", count=1, resource="nvidia.com/mig-3g.20gb"),
     )
-    spec = write_inventory(Inventory(node="n", mig_devices=devices))
+    spec = write_spec(Inventory(node="n", mig_devices=devices))
     await kube.create(INVENTORIES, {"metadata": {"name": "n"}, "spec": spec})
     await kube.create(NODES, {"metadata": {"name": "n"}, "status": {"allocatable": {"nvidia.com/mig-3g.20gb": "1"}}})
     ended = await Commands(monkeypatch, kube).run("mig", "list")

@@ -8,11 +8,11 @@ import pytest
 import yaml
 
 from lamina import configuration
-from lamina.api.v1alpha1.conversion import write_grant, write_inventory
+from lamina.core.gpus import Inventory
+from lamina.core.grants import Grant, grant_name
+from lamina.core.mps import MpsDaemon, MpsState
+from lamina.core.objects import write_spec
 from lamina.errors import BadInput, Outside
-from lamina.model.gpus import Inventory
-from lamina.model.grants import Grant, grant_name
-from lamina.model.mps import MpsDaemon, MpsState
 from lamina.operations.reset import disabled
 from lamina.ports.kube import (
     CONFIG_MAPS,
@@ -59,7 +59,7 @@ async def pod(
         uid = made["metadata"]["uid"]
         grant = Grant(pod=name, pod_uid=uid, node="dead", dialect="hami", containers=())
         meta = {"name": grant_name(name, uid), "namespace": "default"}
-        await kube.create(GRANTS, {"metadata": meta, "spec": write_grant(grant)})
+        await kube.create(GRANTS, {"metadata": meta, "spec": write_spec(grant)})
     return made
 
 
@@ -105,14 +105,14 @@ async def test_nodes_of_others_keep_what_others_wrote(kube: FakeKube) -> None:
 
 async def test_s2_10_it_waits_for_daemons_of_mps(kube: FakeKube) -> None:
     daemon = MpsDaemon(gpu="GPU-0", state=MpsState.STOPPING, reason="it is not wanted")
-    spec = write_inventory(Inventory(node="gone", mps=(daemon,)))
+    spec = write_spec(Inventory(node="gone", mps=(daemon,)))
     await kube.patch(INVENTORIES, "gone", {"spec": spec})
     assert "No answer from the agents of dead, gone." in await run(kube)
 
 
 async def test_s2_10_it_waits_for_what_was_made_of_mig_and_says_what_stays(kube: FakeKube) -> None:
     left = "GPU 0 keeps 1g.5gb at 6: it is in use by process 7"
-    spec = write_inventory(Inventory(node="gone", mig_leftovers=(left,)))
+    spec = write_spec(Inventory(node="gone", mig_leftovers=(left,)))
     await kube.patch(INVENTORIES, "gone", {"spec": spec})
     output = f"Remaining until idle, then removed by the agent of the node: gone: {left}."
     assert output in await run(kube)

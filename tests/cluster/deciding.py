@@ -8,9 +8,9 @@ from bench.control_plane import ControlPlane
 from lamina.agent.compat.amounts import desired_amounts
 from lamina.configuration import CONFIG_MAP_NAMESPACE, DEFAULT
 from lamina.controller.startup import crds
+from lamina.core.gpus import Inventory
 from lamina.errors import Outside
 from lamina.install.scheduler_config import ExtenderAccess, scheduler_config
-from lamina.model.gpus import Inventory
 from lamina.ports.kube import INVENTORIES, NAMESPACES, NODES, PODS, AlreadyExists, Kube, Resource
 from tests.controller.cluster import gpus, node_object, running
 from tests.waiting import until

@@ -13,13 +13,13 @@ from typing import NamedTuple
 from lamina.agent.devices.native_devices import all_native, is_mig_device
 from lamina.agent.state.claim_record import PreparedClaim
 from lamina.agent.state.record import Allocation, Bound, Instance, instance_of
+from lamina.core.gpus import BY_GRANT, Gpu, Mode
+from lamina.core.grants import ContainerGrant, Grant
+from lamina.core.ledger import NOTHING, Taken, taken_by
+from lamina.core.mig import Placed
+from lamina.core.mig_cards import MIG_CARDS
+from lamina.core.quantities import MIB
 from lamina.errors import BadInput
-from lamina.model.gpus import BY_GRANT, Gpu, Mode
-from lamina.model.grants import ContainerGrant, Grant
-from lamina.model.ledger import NOTHING, Taken, taken_by
-from lamina.model.mig import Placed
-from lamina.model.mig_cards import MIG_CARDS
-from lamina.model.quantities import MIB
 from lamina.ports.kubelet.podresources import Holder
 from tests.cluster import claim_invariants
 

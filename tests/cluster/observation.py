@@ -16,7 +16,7 @@ from lamina.agent.mig.ownership import Ownership
 from lamina.agent.mps.journal import DaemonJournal
 from lamina.agent.state.claim_record import ClaimRecord
 from lamina.agent.state.record import Instance, Record
-from lamina.api.v1alpha1.conversion import read_grant, read_inventory
+from lamina.core.objects import read_grant, read_inventory
 from lamina.enforcement import read_limits
 from lamina.enforcement.usage import read_usage
 from lamina.errors import LaminaError

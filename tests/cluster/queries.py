@@ -5,11 +5,11 @@ from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from typing import Any
 
-from lamina.api.v1alpha1 import API_VERSION
-from lamina.api.v1alpha1.conversion import write_grant
 from lamina.configuration import CONFIG_MAP, CONFIG_MAP_KEY, CONFIG_MAP_NAMESPACE
-from lamina.model.grants import ContainerGrant, Grant, Share, grant_name
-from lamina.model.pod_status import runs_containers
+from lamina.core.api_group import API_VERSION
+from lamina.core.grants import ContainerGrant, Grant, Share, grant_name
+from lamina.core.objects import write_spec
+from lamina.core.pod_status import runs_containers
 from lamina.ports.kube import NODES, PODS
 from lamina_lab import simgpu
 from tests.cluster.components.cluster import RealCluster
@@ -142,7 +142,7 @@ def grant(cluster: RealCluster, name: str, node: str, gpu: str, memory_mib: int)
     granted = Grant(pod=name, pod_uid=uid, node=node, dialect="hami", containers=(main,))
     owner = {"apiVersion": "v1", "kind": "Pod", "name": name, "uid": uid}
     meta = {"name": grant_name(name, uid), "ownerReferences": [owner]}
-    whole = {"apiVersion": API_VERSION, "kind": "Grant", "metadata": meta, "spec": write_grant(granted)}
+    whole = {"apiVersion": API_VERSION, "kind": "Grant", "metadata": meta, "spec": write_spec(granted)}
     cluster.kubectl("create", "-f", "-", stdin=json.dumps(whole))
 
 

@@ -7,10 +7,10 @@ from msgspec import structs
 
 from lamina.agent.state.claim_record import PreparedClaim, PreparedRequest
 from lamina.agent.state.record import Allocation, Bound, Instance
+from lamina.core.gpus import Gpu, Mode
+from lamina.core.grants import ContainerGrant, MigInstance, Share
+from lamina.core.quantities import MIB
 from lamina.dra.claims import ClaimedDevice
-from lamina.model.gpus import Gpu, Mode
-from lamina.model.grants import ContainerGrant, MigInstance, Share
-from lamina.model.quantities import MIB
 from tests.cluster.invariants import Container, Folder, Observation, OnNode, Pod, disagreements, over_committed
 
 A, B = "GPU-a", "GPU-b"

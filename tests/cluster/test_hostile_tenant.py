@@ -7,9 +7,9 @@ from collections.abc import Iterator
 
 import pytest
 
-from lamina.api.v1alpha1 import API_VERSION
 from lamina.configuration import CONFIG_MAP_NAMESPACE
 from lamina.controller.admission import certificate_store
+from lamina.core.api_group import API_VERSION
 from tests.cluster.components.cluster import RealCluster
 from tests.cluster.components.node import Node
 from tests.cluster.components.processes import Processes

@@ -7,9 +7,9 @@ import pytest
 from msgspec import structs
 
 from lamina.agent.state.record import Allocation, Bound, Instance
-from lamina.model.gpus import Gpu, MigInstance, Mode
-from lamina.model.grants import ContainerGrant, Grant, Share
-from lamina.model.quantities import MIB
+from lamina.core.gpus import Gpu, MigInstance, Mode
+from lamina.core.grants import ContainerGrant, Grant, Share
+from lamina.core.quantities import MIB
 from lamina.ports.kubelet.podresources import Holder
 from tests.cluster.invariants import (
     Container,

@@ -17,13 +17,13 @@ import yaml
 
 from bench.control_plane import ControlPlane, NoPrograms, control_plane, free_port, programs
 from bench.packing.live import running_controller
-from lamina.api.v1alpha1.conversion import write_inventory
 from lamina.configuration import CONFIG_MAP_NAMESPACE, DEFAULT
 from lamina.controller.startup import crds
+from lamina.core.gpus import Inventory
+from lamina.core.kube_quantity import parse_quantity
+from lamina.core.objects import write_spec
 from lamina.errors import Outside
 from lamina.install.scheduler_config import ExtenderAccess, scheduler_config
-from lamina.model.gpus import Inventory
-from lamina.model.kube_quantity import parse_quantity
 from lamina.ports.kube import (
     CUSTOM_RESOURCE_DEFINITIONS,
     GRANTS,
@@ -101,7 +101,7 @@ async def nodes_with_gpus(plane: ControlPlane) -> None:
         status = {"allocatable": amounts, "capacity": amounts, "conditions": [{"type": "Ready", "status": "True"}]}
         await created(plane, NODES, {"metadata": {"name": name}, "status": status})
         inventory = Inventory(node=name, driver="550.54.15", gpus=gpus(2, prefix=name))
-        await created(plane, INVENTORIES, {"metadata": {"name": name}, "spec": write_inventory(inventory)})
+        await created(plane, INVENTORIES, {"metadata": {"name": name}, "spec": write_spec(inventory)})
 
 
 async def kueue_objects(plane: ControlPlane, definitions: Path) -> None:

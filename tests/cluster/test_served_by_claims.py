@@ -9,8 +9,8 @@ from pathlib import Path
 import pytest
 
 from bench.control_plane import ControlPlane, NoPrograms, control_plane, programs
-from lamina.api.v1alpha1.conversion import read_grant
 from lamina.configuration import DEFAULT
+from lamina.core.objects import read_grant
 from lamina.dra.classes import device_classes
 from lamina.dra.names import DRIVER
 from lamina.ports.kube import DEVICE_CLASSES, GRANTS, PODS, RESOURCE_CLAIMS, RESOURCE_SLICES, Kube, Object

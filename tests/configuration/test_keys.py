@@ -14,12 +14,12 @@ from lamina.configuration import DEFAULT, Config, load, read
 from lamina.configuration.importers import chart_4paradigm as chart
 from lamina.configuration.importers.hami import Hami, NodeConfig
 from lamina.configuration.writer import to_yaml
+from lamina.core.gpus import Mode
+from lamina.core.grants import ComputePolicy
+from lamina.core.mig_rules import MigRule
+from lamina.core.requests import ContainerRequest
 from lamina.dialects import fill_defaults, parse, quota_names
 from lamina.errors import BadInput
-from lamina.model.gpus import Mode
-from lamina.model.grants import ComputePolicy
-from lamina.model.mig_rules import MigRule
-from lamina.model.requests import ContainerRequest
 from tests.dialects.pods import asking
 
 Look = Callable[[Config], Any]

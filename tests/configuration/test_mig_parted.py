@@ -3,9 +3,9 @@
 import pytest
 
 from lamina.configuration.mig_parted import MigTarget, SelectableGpu, load, targets
+from lamina.core.mig import MigCard
+from lamina.core.mig_cards import MIG_CARDS, mig_card
 from lamina.errors import BadInput
-from lamina.model.mig import MigCard
-from lamina.model.mig_cards import MIG_CARDS, mig_card
 
 A100, A30, V100 = 0x20B010DE, 0x20B710DE, 0x1DB410DE
 GPUS = [SelectableGpu(f"GPU-{i}", i, device, mig_card(device)) for i, device in enumerate((A100, A100, A30, V100))]

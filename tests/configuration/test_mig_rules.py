@@ -3,10 +3,10 @@
 import pytest
 
 from lamina.configuration import DEFAULT, load
+from lamina.core.gpus import Mode
+from lamina.core.mig_cards import MIG_CARDS
+from lamina.core.mig_rules import cards_named, rule_for
 from lamina.errors import BadInput
-from lamina.model.gpus import Mode
-from lamina.model.mig_cards import MIG_CARDS
-from lamina.model.mig_rules import cards_named, rule_for
 
 VOLCANOS = """
 volcano:

@@ -7,8 +7,8 @@ import yaml
 
 from lamina.configuration import load as load_ours
 from lamina.configuration.nvidia import FALLBACKS, NvidiaConfig, choose, load
+from lamina.core.sharing import Replicated, Strategy
 from lamina.errors import BadInput
-from lamina.model.sharing import Replicated, Strategy
 from tests.seeds import piped, seed
 
 WHOLE = """

@@ -12,16 +12,16 @@ import yaml
 from lamina.configuration import DEFAULT, load, read
 from lamina.configuration.form import form
 from lamina.configuration.writer import to_yaml
+from lamina.core.borrowers import BorrowerPolicy
+from lamina.core.gpus import Mode
+from lamina.core.grantless import GrantlessPolicy
+from lamina.core.grants import ComputePolicy
+from lamina.core.idle import IdlePolicy
+from lamina.core.mig_rules import MigRule
+from lamina.core.prices import GpuPrice, Pricing
 from lamina.dialects.hami.section import HamiSection
 from lamina.dialects.volcano.section import VolcanoSection
 from lamina.errors import BadInput
-from lamina.model.borrowers import BorrowerPolicy
-from lamina.model.gpus import Mode
-from lamina.model.grantless import GrantlessPolicy
-from lamina.model.grants import ComputePolicy
-from lamina.model.idle import IdlePolicy
-from lamina.model.mig_rules import MigRule
-from lamina.model.prices import GpuPrice, Pricing
 
 HEADER = "apiVersion: lamina.dev/v1alpha1\nkind: Configuration\n"
 EXAMPLES = Path(__file__).resolve().parents[2] / "examples" / "configuration"

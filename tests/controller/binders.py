@@ -18,8 +18,8 @@ from lamina.controller.quotas.resource_quotas import ResourceQuotas
 from lamina.controller.scheduling.decisions import Decisions
 from lamina.controller.scheduling.expected_binds import ExpectedBinds
 from lamina.controller.scheduling.nominated_pods import NominatedPods
-from lamina.model.gpus import Gpu
-from lamina.model.ledger import NOTHING
+from lamina.core.gpus import Gpu
+from lamina.core.ledger import NOTHING
 from lamina.ports import clock as ports
 from lamina.ports.clock import FakeClock
 from lamina.ports.kube import GRANTS, PODS, Kube, Object

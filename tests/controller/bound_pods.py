@@ -3,7 +3,7 @@
 import copy
 
 from lamina.controller.ledger.grant_objects import grant_record
-from lamina.model.ledger import Taken, taken_by
+from lamina.core.ledger import Taken, taken_by
 from lamina.ports.kube import GRANTS, PODS, BindingMetadata, Object
 from lamina.ports.kube.fake import FakeKube
 from lamina.ports.kube.protocol import NO_METADATA

@@ -10,10 +10,10 @@ from typing import Any
 import aiohttp
 import msgspec
 
-from lamina.api.v1alpha1.conversion import write_inventory
 from lamina.controller.run import serve
 from lamina.controller.settings import ControllerSettings
-from lamina.model.gpus import Gpu, Inventory
+from lamina.core.gpus import Gpu, Inventory
+from lamina.core.objects import write_spec
 from lamina.ports.clock import Clock, SystemClock
 from lamina.ports.kube import INVENTORIES, NODES, PODS, Kube, Object
 from lamina.ports.listener import Address
@@ -34,7 +34,7 @@ def inventory(node: str = "node-0", *given: Gpu) -> Inventory:
 
 
 def inventory_object(node: str = "node-0", *given: Gpu) -> Object:
-    return {"metadata": {"name": node}, "spec": write_inventory(inventory(node, *given))}
+    return {"metadata": {"name": node}, "spec": write_spec(inventory(node, *given))}
 
 
 def node_object(name: str = "node-0") -> Object:

@@ -1,7 +1,7 @@
 """A pod and its grants, from which compatibility annotations are written."""
 
-from lamina.model.gpus import Gpu, Inventory, MigInstance, Mode
-from lamina.model.grants import ContainerGrant, Grant, Share
+from lamina.core.gpus import Gpu, Inventory, MigInstance, Mode
+from lamina.core.grants import ContainerGrant, Grant, Share
 from lamina.ports.kube import Object
 
 POD: Object = {"spec": {"initContainers": [{"name": "early"}], "containers": [{"name": "plain"}, {"name": "main"}]}}

@@ -9,8 +9,8 @@ from typing import Annotated, Any, Literal, get_args, get_origin, get_type_hints
 
 import msgspec
 
-from lamina.api.v1alpha1.inventory import Inventory
-from lamina.model.quantities import MAX_MIB
+from lamina.core.gpus import Inventory
+from lamina.core.quantities import MAX_MIB
 from lamina.ports.kube import Object
 
 EVIL = "evil"

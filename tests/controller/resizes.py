@@ -11,8 +11,8 @@ from lamina.controller.ledger.grantless_pods import running_request
 from lamina.controller.ledger.pod_stages import pod_state
 from lamina.controller.observation.resized_pods import ResizedPod, resized_pod
 from lamina.controller.sizes.changes import SizeChanges
-from lamina.model.gpus import Gpu
-from lamina.model.sizes import RESIZE, RESIZE_STATUS, RESIZE_WHEN_HELD, AppliedSize, size_of
+from lamina.core.gpus import Gpu
+from lamina.core.sizes import RESIZE, RESIZE_STATUS, RESIZE_WHEN_HELD, AppliedSize, size_of
 from lamina.ports.kube import GRANTS, PODS, EventRecorder, Kube, Object
 from lamina.ports.kube.fake_network import DecoratedKube
 from tests.controller.binders import Bench, Clock

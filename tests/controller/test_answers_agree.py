@@ -11,10 +11,10 @@ from typing import Any
 import jsonpatch
 import pytest
 
-from lamina.api.v1alpha1.conversion import write_inventory
 from lamina.configuration import load
+from lamina.core.gpus import Gpu, Inventory, Mode
+from lamina.core.objects import write_spec
 from lamina.dialects import fill_defaults, parse
-from lamina.model.gpus import Gpu, Inventory, Mode
 from lamina.operations.cluster_view import ClusterObjects, ClusterView, view_of
 from lamina.operations.fit_check import FitCheck
 from lamina.operations.pending_reasons import waiting_because, why_pod
@@ -148,7 +148,7 @@ class World:
     async def view(self) -> ClusterView:
         return view_of(
             ClusterObjects(
-                [{"metadata": {"name": each.node}, "spec": write_inventory(each)} for each in INVENTORIES],
+                [{"metadata": {"name": each.node}, "spec": write_spec(each)} for each in INVENTORIES],
                 (await self.bench.kube.list(GRANTS)).items,
                 (await self.bench.kube.list(PODS)).items,
                 self.quotas,

@@ -12,11 +12,11 @@ from lamina.controller.claims.gate import ClaimGate
 from lamina.controller.ledger.pod_stages import PodState, Stage
 from lamina.controller.ledger.used_claims import ClaimName
 from lamina.controller.scheduling.claim_usage import ClaimUsage
+from lamina.core.claims import HeldClaim
+from lamina.core.gpus import Inventory
+from lamina.core.grants import ContainerGrant, Share
 from lamina.dialects.claim_gate import GATE, gate_claims
 from lamina.dra.names import DRIVER
-from lamina.model.claims import HeldClaim
-from lamina.model.gpus import Inventory
-from lamina.model.grants import ContainerGrant, Share
 from lamina.operations.claim_quotas import WaitingForQuotas
 from lamina.ports.kube import EVENTS, PODS, EventRecorder, Object
 from tests.controller.binders import Bench

@@ -15,7 +15,6 @@ import pytest
 from msgspec import structs
 from prometheus_client import generate_latest
 
-from lamina.api.v1alpha1.conversion import read_inventory, write_inventory
 from lamina.configuration import load
 from lamina.controller.assembly import Controller, assemble
 from lamina.controller.capacity.inventory_status import InventoryStatuses
@@ -25,9 +24,10 @@ from lamina.controller.ledger.survivors import Survivors
 from lamina.controller.ledger.used_claims import UsedClaims
 from lamina.controller.quotas.status import update_statuses
 from lamina.controller.settings import ControllerSettings
-from lamina.model.claims import HeldClaim
-from lamina.model.grants import ContainerGrant, Share
-from lamina.model.survivors import Survivor
+from lamina.core.claims import HeldClaim
+from lamina.core.grants import ContainerGrant, Share
+from lamina.core.objects import read_inventory, write_spec
+from lamina.core.survivors import Survivor
 from lamina.operations import cluster_view
 from lamina.operations.borrower_rounds import BorrowerRounds
 from lamina.operations.idle_rounds import IdleRounds
@@ -101,7 +101,7 @@ class World:
 
     async def live(self, evil: Evil) -> None:
         """Pods start, one is deleted by force, and one is to become smaller."""
-        await self.kube.create(INVENTORIES, {"metadata": {"name": NODE}, "spec": write_inventory(inventory(NODE, 2))})
+        await self.kube.create(INVENTORIES, {"metadata": {"name": NODE}, "spec": write_spec(inventory(NODE, 2))})
         for node in (NODE, EVIL):
             await self.kube.create(NODES, {"metadata": {"name": node}, "status": {"allocatable": {"cpu": "8"}}})
         for resource, obj in evil:
@@ -121,7 +121,7 @@ class World:
         await self.kube.delete(PODS, "ended", namespace=NAMESPACE)
         ended = Survivor(namespace=NAMESPACE, pod="ended", pod_uid=uid("ended"), containers=(_main(1000),))
         obj = await self.kube.get(INVENTORIES, NODE)
-        spec = write_inventory(structs.replace(read_inventory(obj), survivors=(ended,)))
+        spec = write_spec(structs.replace(read_inventory(obj), survivors=(ended,)))
         await self.kube.replace(INVENTORIES, {**obj, "spec": spec})
         await self.settle()
         for _ in range(3):
@@ -236,7 +236,7 @@ async def test_all_fields_together_change_nothing_elsewhere() -> None:
 
 
 async def test_an_inventory_in_the_name_of_another_node_is_set_aside() -> None:
-    spec = write_inventory(inventory(NODE, 9)) | {"idle": [{"podUID": uid("running"), "since": 0}]}
+    spec = write_spec(inventory(NODE, 9)) | {"idle": [{"podUID": uid("running"), "since": 0}]}
     expected, found = await outcome(), await outcome((INVENTORIES, {"metadata": {"name": EVIL}, "spec": spec}))
     assert {what for what, value in expected.items() if found[what] != value} == {"metrics"}
     assert [line for line in found["metrics"] if line not in expected["metrics"] and "set_aside" not in line] == []

@@ -8,7 +8,7 @@ import pytest
 
 from lamina.controller.scheduling.expected_binds import EXPECTED_S
 from lamina.controller.scheduling.waiting_pods import RETRY
-from lamina.model.host_size import HostSize
+from lamina.core.host_size import HostSize
 from lamina.ports.clock import FakeClock
 from lamina.ports.kube import GRANTS, PODS, Object, Unreachable
 from lamina.ports.kube.fake import FakeKube

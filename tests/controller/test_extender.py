@@ -13,8 +13,8 @@ import pytest
 
 from lamina.controller.run import serve
 from lamina.controller.settings import ControllerSettings
+from lamina.core.nodes import KEPT_OUT
 from lamina.errors import BadInput
-from lamina.model.nodes import KEPT_OUT
 from lamina.ports.clock import SystemClock
 from lamina.ports.kube import (
     EVENTS,

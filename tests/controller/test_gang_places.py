@@ -8,8 +8,8 @@ from lamina.controller.gangs.search import PlanSearch
 from lamina.controller.ledger.ledger import reservation
 from lamina.controller.pods import ParsedPod
 from lamina.controller.scheduling.decisions import FilterResult
+from lamina.core.ledger import taken_by
 from lamina.dialects.groups import GROUP_LABEL
-from lamina.model.ledger import taken_by
 from lamina.placement import PodPlacement
 from lamina.ports.kube import PODS, Object
 from tests.controller.binders import Bench

@@ -9,8 +9,8 @@ from lamina.controller.compat.metrics import families
 from lamina.controller.ledger.ledger import Ledger
 from lamina.controller.metrics import Metrics
 from lamina.controller.quotas.resource_quotas import ResourceQuotas
-from lamina.model.claims import HeldClaim
-from lamina.model.grants import ContainerGrant, Share
+from lamina.core.claims import HeldClaim
+from lamina.core.grants import ContainerGrant, Share
 from lamina.ports.set_aside import SetAside
 from tests.controller.cluster import gpus, inventory
 

@@ -4,7 +4,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from lamina.controller.capacity.host_capacity import UNKNOWN, HostCapacity
-from lamina.model.host_size import HostSize
+from lamina.core.host_size import HostSize
 
 NODES, OFFERED = ("a", "b"), HostSize(8000, 4096)
 STEPS = st.tuples(

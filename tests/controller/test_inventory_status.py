@@ -6,8 +6,8 @@ from msgspec import structs
 from lamina.agent.state.cluster import ClusterClient
 from lamina.controller.capacity.inventory_status import MOST_WRITES, WRITES_WHEN_BUSY, InventoryStatuses
 from lamina.controller.ledger.claims import Hold, Reservation
-from lamina.model.gpus import Gpu
-from lamina.model.ledger import Taken
+from lamina.core.gpus import Gpu
+from lamina.core.ledger import Taken
 from lamina.ports.kube import INVENTORIES, NotFound, Object, Unreachable
 from lamina.ports.kube.fake import FakeKube
 from tests.controller.binders import Bench

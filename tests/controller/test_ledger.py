@@ -10,12 +10,12 @@ from lamina.controller.ledger.ledger import REMEMBERED_S, RESERVATION_S, UNCONFI
 from lamina.controller.ledger.pod_stages import PodState, Stage
 from lamina.controller.ledger.used_claims import ClaimName
 from lamina.controller.pods import parse_pod
-from lamina.model.claims import HeldClaim
-from lamina.model.gpus import ExistingMigInstance, Gpu, MigInstance, Mode
-from lamina.model.grants import ContainerGrant, Grant, Share
-from lamina.model.ledger import NOTHING, Taken
-from lamina.model.mig import Placed
-from lamina.model.requests import ContainerRequest, PodRequest
+from lamina.core.claims import HeldClaim
+from lamina.core.gpus import ExistingMigInstance, Gpu, MigInstance, Mode
+from lamina.core.grants import ContainerGrant, Grant, Share
+from lamina.core.ledger import NOTHING, Taken
+from lamina.core.mig import Placed
+from lamina.core.requests import ContainerRequest, PodRequest
 from lamina.ports.kube import Object
 from tests.controller.cluster import MIB, gpu_pod, gpus, inventory
 

@@ -3,7 +3,7 @@
 import msgspec
 import pytest
 
-from lamina.model.gpus import NativeResource
+from lamina.core.gpus import NativeResource
 from lamina.ports.kube import PODS
 from tests.controller.binders import Bench
 from tests.controller.cluster import gpu_pod, gpus, inventory

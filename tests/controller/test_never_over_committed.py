@@ -25,11 +25,11 @@ from lamina.controller.observation.resized_pods import resized_pod
 from lamina.controller.pods import parse_pod
 from lamina.controller.sizes import changes
 from lamina.controller.sizes.changes import SizeChanges
-from lamina.model.gpus import Inventory, Mode
-from lamina.model.grants import Grant
-from lamina.model.ledger import NOTHING, Taken, taken_by
-from lamina.model.mig_cards import MIG_CARDS
-from lamina.model.sizes import RESIZE, RESIZE_STATUS, RESIZE_WHEN_HELD, WAIT, AppliedSize, usable
+from lamina.core.gpus import Inventory, Mode
+from lamina.core.grants import Grant
+from lamina.core.ledger import NOTHING, Taken, taken_by
+from lamina.core.mig_cards import MIG_CARDS
+from lamina.core.sizes import RESIZE, RESIZE_STATUS, RESIZE_WHEN_HELD, WAIT, AppliedSize, usable
 from lamina.ports.kube import GRANTS, PODS, EventRecorder, Object, Resource, Watched
 from lamina.ports.kube.fake_network import LossyKube
 from tests.controller.binders import Bench, Clock

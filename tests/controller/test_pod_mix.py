@@ -1,7 +1,7 @@
 """The counts of pods by kind and node, which are kept for as long as the controller runs."""
 
 from lamina.controller.capacity.pod_mix import MOST_NODES, PodKind, PodMix
-from lamina.model.host_size import HostSize
+from lamina.core.host_size import HostSize
 
 
 def test_pods_may_name_any_number_of_nodes() -> None:

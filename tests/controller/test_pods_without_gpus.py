@@ -3,7 +3,7 @@
 from pathlib import Path
 
 from lamina.configuration import load
-from lamina.model.host_size import HostSize
+from lamina.core.host_size import HostSize
 from lamina.ports.kube import NODES as NODE_OBJECTS
 from lamina.ports.kube import PODS, Object
 from lamina.ports.kube.fake import FakeKube

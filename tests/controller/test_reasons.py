@@ -2,8 +2,8 @@
 
 from lamina.configuration import DEFAULT
 from lamina.controller.ledger.ledger import reservation
+from lamina.core.grants import ContainerGrant, Share
 from lamina.dialects import parse
-from lamina.model.grants import ContainerGrant, Share
 from lamina.placement import NodeState, explain
 from tests.controller.binders import Bench
 from tests.controller.cluster import gpus

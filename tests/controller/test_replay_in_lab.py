@@ -13,8 +13,8 @@ from bench.packing.replay import Policy, arrivals, replay
 from bench.packing.traces import Nodes, Pod, capacity
 from lamina.configuration import DEFAULT
 from lamina.controller.extender.verb_names import FILTER_TO_BEST
+from lamina.core.gpus import Gpu
 from lamina.dialects import resource_names
-from lamina.model.gpus import Gpu
 from lamina.placement.packing import Ask
 from lamina.ports.clock import SystemClock
 from lamina.ports.kube import NODES, PODS, Object

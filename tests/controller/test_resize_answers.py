@@ -8,12 +8,12 @@ from typing import Any
 import pytest
 from msgspec import structs
 
-from lamina.api.v1alpha1.conversion import write_inventory
 from lamina.controller.ledger.grant_objects import grant_record, replaced_grant
 from lamina.controller.sizes.answers import ResizeAnswer, read_answer
+from lamina.core.gpus import Inventory, MigInstance, Mode, NativeResource
+from lamina.core.objects import write_spec
+from lamina.core.sizes import RESIZE, RESIZE_STATUS, RESIZE_WHEN_HELD
 from lamina.errors import BadInput, LaminaError, Outside
-from lamina.model.gpus import Inventory, MigInstance, Mode, NativeResource
-from lamina.model.sizes import RESIZE, RESIZE_STATUS, RESIZE_WHEN_HELD
 from lamina.operations import resize
 from lamina.operations.resize import ANSWER_S, Resize, resize_pod, resize_workload
 from lamina.ports.kube import CONFIG_MAPS, DEPLOYMENTS, GRANTS, INVENTORIES, PODS, Object, Refused
@@ -92,7 +92,7 @@ class Answering(Resizing):
     async def make(self, holding: str, state: str) -> Object:
         self.native = holding == "native"
         if self.native:
-            await self.kube.create(INVENTORIES, {"metadata": {"name": NODE}, "spec": write_inventory(NATIVE)})
+            await self.kube.create(INVENTORIES, {"metadata": {"name": NODE}, "spec": write_spec(NATIVE)})
         pod = await self.kube.create(PODS, HOLDINGS[holding](), namespace="default")
         self.observe()
         if state != "pending" and holding in WITH_GRANT:

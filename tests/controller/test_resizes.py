@@ -10,8 +10,8 @@ from msgspec import structs
 from lamina.controller.ledger.grant_objects import grant_record
 from lamina.controller.sizes import changes
 from lamina.controller.sizes.wishes import SizeWish, read_wishes
+from lamina.core.sizes import size_of
 from lamina.errors import BadInput
-from lamina.model.sizes import size_of
 from lamina.ports.kube import GRANTS
 from lamina.ports.kube.fake import FakeKube
 from tests.controller.binders import Bench

@@ -6,8 +6,8 @@ import pytest
 
 from lamina.configuration import DEFAULT
 from lamina.controller.quotas.resource_quotas import ResourceQuotas, excess
+from lamina.core.ledger import NOTHING, Taken
 from lamina.dialects import parse
-from lamina.model.ledger import NOTHING, Taken
 from lamina.ports.kube import EVENTS, RESOURCE_QUOTAS, Object
 from lamina.ports.kube.fake import FakeKube
 from tests.controller.admission_door import ask_admission

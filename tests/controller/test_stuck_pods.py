@@ -7,10 +7,10 @@ from msgspec import structs
 
 from lamina.controller.claims.stuck import STUCK_S, StuckPods
 from lamina.controller.scheduling.claim_usage import ClaimUsage
+from lamina.core.claims import HeldClaim
+from lamina.core.gpus import Inventory
+from lamina.core.grants import ContainerGrant, Share
 from lamina.dra.names import DRIVER
-from lamina.model.claims import HeldClaim
-from lamina.model.gpus import Inventory
-from lamina.model.grants import ContainerGrant, Share
 from lamina.ports.kube import DISRUPTION_BUDGETS, EVENTS, PODS, EventRecorder, Object
 from tests.controller.binders import Bench
 from tests.controller.cluster import admitted_pod, gpus, inventory

@@ -8,13 +8,13 @@ from typing import Any
 import msgspec
 import pytest
 
-from lamina.api.v1alpha1.conversion import write_inventory
 from lamina.controller.capacity.inventory_status import InventoryStatuses
 from lamina.controller.ledger.survivors import REPORT_S
 from lamina.controller.pod_rules import PodRules
-from lamina.model.grants import ContainerGrant, Share
-from lamina.model.ledger import NOTHING
-from lamina.model.survivors import Survivor
+from lamina.core.grants import ContainerGrant, Share
+from lamina.core.ledger import NOTHING
+from lamina.core.objects import write_spec
+from lamina.core.survivors import Survivor
 from lamina.ports.kube import INVENTORIES, NODES, PODS, RESOURCE_QUOTAS, Object
 from tests.controller.binders import Bench
 from tests.controller.cluster import inventory, inventory_object, node_object
@@ -48,7 +48,7 @@ class Cluster(Bench):
 
     async def publish(self, *survivors: Survivor) -> None:
         """The agent of the node writes its Inventory."""
-        spec = write_inventory(msgspec.structs.replace(inventory(), survivors=survivors))
+        spec = write_spec(msgspec.structs.replace(inventory(), survivors=survivors))
         found = await self.kube.get(INVENTORIES, "node-0")
         await self.kube.replace(INVENTORIES, {**found, "spec": spec})
         await self.settle()

@@ -5,13 +5,13 @@ from pathlib import Path
 import msgspec
 import pytest
 
-from lamina.api.v1alpha1.conversion import write_inventory
 from lamina.controller.scheduling import waiting_pods
 from lamina.controller.scheduling.retries import Retries
 from lamina.controller.scheduling.waiting_pods import RETRY, WaitingPods
-from lamina.model.claims import HeldClaim
-from lamina.model.grants import ContainerGrant, Share
-from lamina.model.survivors import Survivor
+from lamina.core.claims import HeldClaim
+from lamina.core.grants import ContainerGrant, Share
+from lamina.core.objects import write_spec
+from lamina.core.survivors import Survivor
 from lamina.ports.kube import INVENTORIES, PODS, Object
 from lamina.ports.kube.fake import FakeKube
 from tests.controller.binders import Bench
@@ -148,7 +148,7 @@ async def test_a_controller_has_pods_tried_again_when_a_survivor_ends(tmp_path: 
     kube = FakeKube()
 
     async def publish(*survivors: Survivor) -> None:
-        spec = write_inventory(msgspec.structs.replace(inventory(), survivors=survivors))
+        spec = write_spec(msgspec.structs.replace(inventory(), survivors=survivors))
         await kube.replace(INVENTORIES, {**await kube.get(INVENTORIES, "node-0"), "spec": spec})
 
     async with running(kube, tmp_path) as cluster:

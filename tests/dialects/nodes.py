@@ -4,9 +4,9 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
+from lamina.core.gpu_facts import GpuFacts
+from lamina.core.gpus import Gpu, Inventory, NativeResource
 from lamina.dialects.metadata import NodeFacts
-from lamina.model.gpu_facts import GpuFacts
-from lamina.model.gpus import Gpu, Inventory, NativeResource
 
 NODE_PAGE = (Path(__file__).resolve().parents[2] / "docs" / "reference" / "node-objects.md").read_text()
 A100 = GpuFacts("GPU-a", 0, "NVIDIA A100-PCIE-40GB", 40960, mig_capable=True, compute=(8, 0), pci_class=(3, 2))

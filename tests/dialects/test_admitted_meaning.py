@@ -14,9 +14,9 @@ from hypothesis import strategies as st
 
 from lamina.configuration import DEFAULT, Config, load
 from lamina.controller.admission.review import review
+from lamina.core.requests import PodRequest
 from lamina.dialects import parse
 from lamina.errors import BadInput
-from lamina.model.requests import PodRequest
 from tests.dialects.pods import Pod, container, pod
 
 CONFIGS = (

@@ -1,12 +1,12 @@
 import pytest
 
 from lamina.configuration import DEFAULT, load
+from lamina.core.gpus import Mode
+from lamina.core.policies import GPU_POLICIES, NODE_POLICIES
+from lamina.core.requests import GpuSelector, PodRequest
 from lamina.dialects import parse
 from lamina.dialects.choices import list_options
 from lamina.errors import BadInput
-from lamina.model.gpus import Mode
-from lamina.model.policies import GPU_POLICIES, NODE_POLICIES
-from lamina.model.requests import GpuSelector, PodRequest
 from tests.dialects.pods import container, pod
 
 

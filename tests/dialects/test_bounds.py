@@ -7,9 +7,9 @@ from typing import Any
 import pytest
 
 from lamina.configuration import DEFAULT
+from lamina.core.host_size import asked_by
 from lamina.dialects import parse
 from lamina.errors import BadInput
-from lamina.model.host_size import asked_by
 from tests.dialects.pods import Pod, asking, container, pod
 
 MOST_CALLS = 8_000

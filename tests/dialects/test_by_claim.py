@@ -8,10 +8,10 @@ from msgspec import structs
 
 from lamina.configuration import DEFAULT, Config
 from lamina.controller.admission.review import AdmissionRequest, new_pod, review
+from lamina.core.config import ByClaim
 from lamina.dialects import parse, served_by_claim, ticket_holders
 from lamina.dialects.by_claim import ASKED, ENTRY, GENERATED
 from lamina.dra.generated import read_generated, template_spec
-from lamina.model.config import ByClaim
 from tests.dialects.pods import Pod, asking, container, pod
 
 YES, NO = {ASKED: "true"}, {ASKED: "false"}

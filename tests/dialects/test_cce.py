@@ -7,10 +7,10 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from lamina.configuration import DEFAULT
+from lamina.core.grants import ComputePolicy
+from lamina.core.requests import ContainerRequest
 from lamina.dialects import parse
 from lamina.errors import BadInput
-from lamina.model.grants import ComputePolicy
-from lamina.model.requests import ContainerRequest
 from tests.dialects.pods import changes_of, container, pod
 
 MEMORY, CORES, GPU = "volcano.sh/gpu-mem.128Mi", "volcano.sh/gpu-core.percentage", "nvidia.com/gpu"

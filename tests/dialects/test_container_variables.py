@@ -5,11 +5,11 @@ from typing import Any
 import pytest
 
 from lamina.configuration import DEFAULT, Config, load
+from lamina.core.requests import PodRequest
 from lamina.dialects import parse
 from lamina.dialects.compute_limits import COMPUTE_LIMIT
 from lamina.dialects.container_variables import COMPUTE_VARIABLE, IGNORED
 from lamina.errors import BadInput
-from lamina.model.requests import PodRequest
 from tests.dialects.pods import container, pod
 
 

@@ -5,11 +5,11 @@ import re
 import pytest
 from msgspec.structs import replace
 
+from lamina.core.gpu_facts import GpuFacts
+from lamina.core.gpus import Inventory, NativeResource
+from lamina.core.sharing import Strategy
 from lamina.dialects.nvidia import feature_labels
 from lamina.dialects.nvidia.feature_labels import GpuSharing, gpu_sharing, labels, labels_of_discovery
-from lamina.model.gpu_facts import GpuFacts
-from lamina.model.gpus import Inventory, NativeResource
-from lamina.model.sharing import Strategy
 from tests.dialects.nodes import A100, NODE_PAGE, described, inventory
 
 T4 = GpuFacts("GPU-t", 1, "Tesla T4", 15360, compute=(7, 5), pci_class=(3, 2))

@@ -5,9 +5,9 @@ from typing import Any
 import pytest
 
 from lamina.configuration import DEFAULT, Config, load
+from lamina.core.grants import ComputePolicy
+from lamina.core.requests import ContainerRequest
 from lamina.dialects import parse
-from lamina.model.grants import ComputePolicy
-from lamina.model.requests import ContainerRequest
 from tests.dialects.pods import asking, container, pod
 
 SEED = load("hami: {defaultMemory: 5000, resourceCoreName: nvidia.com/cores}", "seed")

@@ -3,8 +3,8 @@
 import pytest
 
 from lamina.configuration import Config, load
+from lamina.core.requests import PodRequest
 from lamina.dialects import parse
-from lamina.model.requests import PodRequest
 
 FORM = "apiVersion: lamina.dev/v1alpha1\nkind: Configuration\n"
 

@@ -9,10 +9,10 @@ from hypothesis import strategies as st
 
 from lamina.configuration import DEFAULT, load
 from lamina.controller.admission.review import review
+from lamina.core.gpus import Mode
+from lamina.core.requests import PodRequest
 from lamina.dialects import explain_missing_defaults, fill_defaults, parse
 from lamina.errors import BadInput
-from lamina.model.gpus import Mode
-from lamina.model.requests import PodRequest
 from tests.dialects.pods import Pod, container, pod
 
 TICKET = "lamina.dev/gpu-shares"

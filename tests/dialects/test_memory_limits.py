@@ -5,10 +5,10 @@ from typing import Any
 import pytest
 
 from lamina.configuration import DEFAULT
+from lamina.core.requests import PodRequest
 from lamina.dialects import parse
 from lamina.dialects.memory_limits import MEMORY_LIMIT
 from lamina.errors import BadInput
-from lamina.model.requests import PodRequest
 from tests.dialects.pods import container, pod
 
 

@@ -5,15 +5,15 @@ import re
 import pytest
 from msgspec import structs
 
+from lamina.core.gpu_facts import MigInstanceFacts
+from lamina.core.gpus import NativeResource
+from lamina.core.mig_cards import MIG_CARDS
+from lamina.core.mig_devices import MigDevice
+from lamina.core.sharing import ReplicaSharing, Replicated, Strategy
 from lamina.dialects.metadata import NodeFacts
 from lamina.dialects.nvidia import feature_labels
 from lamina.dialects.nvidia.feature_labels import labels
 from lamina.dialects.nvidia.mig_labels import OF_PROFILES, is_profile_label
-from lamina.model.gpu_facts import MigInstanceFacts
-from lamina.model.gpus import NativeResource
-from lamina.model.mig_cards import MIG_CARDS
-from lamina.model.mig_devices import MigDevice
-from lamina.model.sharing import ReplicaSharing, Replicated, Strategy
 from tests.dialects.nodes import A100, NODE_PAGE, described
 
 CARD = MIG_CARDS["A100-40GB"]

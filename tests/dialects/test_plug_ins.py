@@ -18,14 +18,14 @@ from lamina.agent.node.watch import _trim
 from lamina.agent.state.observed_node import ObservedNode
 from lamina.configuration import DEFAULT, Config
 from lamina.controller.admission.webhook_configuration import match_expression
+from lamina.core.gpu_readings import GpuReading
+from lamina.core.gpus import Gpu, Inventory
 from lamina.dialects import dialect_named, explain_missing_defaults, parse, registry
 from lamina.dialects.metadata import NodeFacts
 from lamina.dialects.samples import GpuSample
 from lamina.errors import BadInput
 from lamina.install.policies import policies
 from lamina.install.scheduler_config import ExtenderAccess, extender
-from lamina.model.gpu_readings import GpuReading
-from lamina.model.gpus import Gpu, Inventory
 from lamina.operations.simulate.node_gpus import gpus_of
 from lamina.ports.kube import GRANTS, PODS, Object
 from lamina.ports.kube.fake import FakeKube

@@ -5,9 +5,9 @@ from typing import Any
 import pytest
 
 from lamina.configuration import DEFAULT, Config, load
+from lamina.core.requests import ContainerRequest, GpuSelector, PodRequest
 from lamina.dialects import explain_missing_defaults, parse
 from lamina.errors import BadInput
-from lamina.model.requests import ContainerRequest, GpuSelector, PodRequest
 from tests.dialects.pods import asking, changes_of, container, pod
 
 PREFIX = "volcano.sh/vgpu-"

@@ -11,11 +11,11 @@ import yaml
 from lamina.agent.kubelet.plugins import advertised_kinds
 from lamina.agent.state.nvidia_config import AppliedConfig
 from lamina.configuration import DEFAULT, nvidia
+from lamina.core.gpus import Mode
 from lamina.dialects import parse
 from lamina.dialects.native_devices import native_resources
 from lamina.dialects.registry import DIALECTS, name_index
 from lamina.errors import BadInput
-from lamina.model.gpus import Mode
 
 ROOT = Path(__file__).resolve().parents[2]
 SCENARIOS = "\n".join(path.read_text() for path in (ROOT / "tests" / "scenarios").glob("*.py"))

@@ -14,11 +14,11 @@ from docs.generate.reference import REFERENCE, pages
 from docs.generate.values import Values
 from lamina.cli.main import app
 from lamina.configuration import DEFAULT
+from lamina.core.nodes import KEPT_OUT
 from lamina.dialects.choices import ChoiceAnnotations
 from lamina.dialects.hami.parser import COUNTS_GPUS
 from lamina.dialects.registry import name_index
 from lamina.install.values import GPU_NODES
-from lamina.model.nodes import KEPT_OUT
 
 ROOT = Path(__file__).resolve().parents[2]
 EXAMPLES = ROOT / "examples"

@@ -5,6 +5,9 @@ from typing import Any
 import pytest
 from msgspec import structs
 
+from lamina.core.gpus import Mode
+from lamina.core.grants import ComputePolicy
+from lamina.core.requests import ContainerRequest, GpuSelector, PodRequest
 from lamina.dra.claims import read_claim
 from lamina.dra.generated import GeneratedClaim, generated_claim, read_generated, template_spec
 from lamina.dra.names import DRIVER
@@ -12,9 +15,6 @@ from lamina.dra.offers import DriverVersions, OfferedGpu, offered_devices
 from lamina.dra.share_limits import limits_by_request
 from lamina.dra.slices import node_slices
 from lamina.errors import BadInput
-from lamina.model.gpus import Mode
-from lamina.model.grants import ComputePolicy
-from lamina.model.requests import ContainerRequest, GpuSelector, PodRequest
 from lamina.ports.nvml.fake import fake_gpus
 from lamina_lab.api.schema import device_validation
 from tests.lab_scheduler.device_objects import CLASSES, Cluster

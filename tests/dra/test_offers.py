@@ -5,6 +5,9 @@ from typing import Any
 import pytest
 from msgspec import structs
 
+from lamina.core.gpu_facts import GpuFacts, MigInstanceFacts
+from lamina.core.mig_cards import MIG_CARDS
+from lamina.core.mig_devices import MigDevice
 from lamina.dra.claims import read_claim
 from lamina.dra.classes import device_classes
 from lamina.dra.names import DRIVER, HAMI_DRIVER
@@ -12,9 +15,6 @@ from lamina.dra.offers import DriverVersions, OfferedGpu, offered_devices, pci_b
 from lamina.dra.partitions import PartitionOptions
 from lamina.dra.slices import generation, node_slices
 from lamina.errors import NotYet
-from lamina.model.gpu_facts import GpuFacts, MigInstanceFacts
-from lamina.model.mig_cards import MIG_CARDS
-from lamina.model.mig_devices import MigDevice
 from lamina.ports.nvml.fake import fake_gpus
 from lamina_lab.api.schema.device_validation import resource_slice
 from tests.lab_scheduler.device_objects import Cluster, capacity, claim, device_class, request

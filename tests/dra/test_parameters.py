@@ -5,11 +5,11 @@ from typing import Any
 
 import pytest
 
+from lamina.core.sharing import TimeSlice
 from lamina.dra.claims import read_claim
 from lamina.dra.names import DRIVER, cdi_name
 from lamina.dra.parameters import MpsParameters, SharingParameters, sharing_by_request
 from lamina.errors import BadInput
-from lamina.model.sharing import TimeSlice
 
 REQUESTS = {"whole": "gpu", "either/small": "mig"}
 

@@ -7,16 +7,16 @@ from typing import Any
 import pytest
 from msgspec import structs
 
+from lamina.core.gpus import Mode
+from lamina.core.grants import MigInstance, Share
+from lamina.core.mig import MigCard, Placed
+from lamina.core.mig_cards import MIG_CARDS
 from lamina.dra.names import DRIVER, HAMI_DRIVER
 from lamina.dra.offers import DriverVersions, OfferedGpu, offered_devices, shared_counters
 from lamina.dra.partitions import PartitionOptions
 from lamina.dra.shares import require_room
 from lamina.dra.slices import node_slices
 from lamina.errors import BadInput, NotYet
-from lamina.model.gpus import Mode
-from lamina.model.grants import MigInstance, Share
-from lamina.model.mig import MigCard, Placed
-from lamina.model.mig_cards import MIG_CARDS
 from lamina.ports.nvml.fake import fake_gpus
 from lamina_lab.api.schema.device_validation import resource_slice
 from tests.lab_scheduler.device_objects import CLASSES, Cluster, capacity, claim, request

@@ -4,6 +4,7 @@ from typing import Any
 
 import pytest
 
+from lamina.core.gpus import Gpu, Inventory
 from lamina.dra.names import DRIVER
 from lamina.dra.quota_amounts import (
     ClaimAmounts,
@@ -12,7 +13,6 @@ from lamina.dra.quota_amounts import (
     cluster_gpus,
     requested_amounts,
 )
-from lamina.model.gpus import Gpu, Inventory
 
 GPUS = ClusterGpus(largest_mib=40960, node_mib=81920)
 

@@ -5,14 +5,14 @@ from typing import Any
 
 import pytest
 
+from lamina.core.gpus import Mode
+from lamina.core.grants import ComputePolicy, Share
 from lamina.dra.names import DRIVER
 from lamina.dra.offers import OfferedDevice
 from lamina.dra.parameters import SharingParameters, sharing_by_request
 from lamina.dra.share_limits import ShareLimits, limits_by_request, with_limits
 from lamina.dra.shares import RequestShares, together
 from lamina.errors import BadInput
-from lamina.model.gpus import Mode
-from lamina.model.grants import ComputePolicy, Share
 
 REQUESTS = ("gpu", "either/small")
 

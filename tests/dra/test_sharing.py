@@ -2,15 +2,15 @@
 
 import pytest
 
+from lamina.core.gpus import Mode
+from lamina.core.grants import Share
+from lamina.core.sharing import TimeSlice
 from lamina.dra.claims import ClaimedDevice
 from lamina.dra.offers import OfferedDevice
 from lamina.dra.parameters import MpsParameters, SharingParameters
 from lamina.dra.shares import RequestShares
 from lamina.dra.sharing import RequestMps, RequestSharing, request_sharing
 from lamina.errors import BadInput
-from lamina.model.gpus import Mode
-from lamina.model.grants import Share
-from lamina.model.sharing import TimeSlice
 
 GPU, MIG = "GPU-0", "MIG-0"
 KNOWN = {

@@ -7,11 +7,11 @@ from hypothesis import given
 from hypothesis import strategies as st
 from msgspec.structs import astuple
 
+from lamina.core.grants import ComputePolicy
 from lamina.enforcement import layout
 from lamina.enforcement.activity import MOST_PROCESSES, WINDOW, Activity, Reading, activities, slots_read
 from lamina.enforcement.arbiter import Arbiter, Tenant
 from lamina.enforcement.usage_arrays import head_bytes
-from lamina.model.grants import ComputePolicy
 
 MS = layout.BIN_NS
 NOW = (1 << 40) * 1000

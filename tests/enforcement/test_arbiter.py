@@ -6,9 +6,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 from msgspec import structs
 
+from lamina.core.grants import ComputePolicy
 from lamina.enforcement.activity import WINDOW, Activity
 from lamina.enforcement.arbiter import Arbiter, Decision, Tenant, got
-from lamina.model.grants import ComputePolicy
 
 NOW = 1 << 50
 MS = 1_000_000

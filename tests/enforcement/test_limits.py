@@ -9,10 +9,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from lamina.core.grants import ComputePolicy
 from lamina.enforcement import layout
 from lamina.enforcement.limits import DeviceLimit, Limits, check, decode, encode, read_limits
 from lamina.errors import BadInput, Outside
-from lamina.model.grants import ComputePolicy
 from tests.building import compile_program
 from tests.enforcement.gpu_uuids import UUID
 

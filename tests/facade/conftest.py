@@ -12,8 +12,8 @@ from pathlib import Path
 import pytest
 
 from lamina import native
+from lamina.core.grants import ComputePolicy
 from lamina.enforcement import DeviceLimit, Limits, Usage, environment, read_usage, write_container
-from lamina.model.grants import ComputePolicy
 from lamina_lab import simgpu
 from lamina_lab.simgpu.description import place
 from tests.building import compile_program

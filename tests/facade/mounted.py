@@ -15,8 +15,8 @@ from lamina.agent.containers.limit_files import write_limits
 from lamina.agent.containers.paths import HostPaths
 from lamina.agent.prepare.plan import PodRef, make_plan
 from lamina.agent.state.gpu_health import ObservedGpu
-from lamina.model.gpus import Mode
-from lamina.model.grants import ContainerGrant, Share
+from lamina.core.gpus import Mode
+from lamina.core.grants import ContainerGrant, Share
 from lamina.ports.files import Files
 from lamina.ports.nvml.fake import fake_gpus
 from lamina_lab import simgpu

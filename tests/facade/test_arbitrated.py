@@ -12,9 +12,9 @@ import pytest
 
 from lamina.agent.containers.limit_files import write_limits
 from lamina.configuration import load
+from lamina.core.grants import ComputePolicy, ContainerGrant, Share
 from lamina.enforcement import environment, read_usage
 from lamina.enforcement.arbitration import Arbitration
-from lamina.model.grants import ComputePolicy, ContainerGrant, Share
 from lamina_lab import simgpu
 from lamina_lab.simgpu.description import place
 from tests.waiting import wait_until

@@ -14,8 +14,8 @@ import pytest
 from msgspec.structs import replace
 
 from lamina import native
+from lamina.core.grants import ComputePolicy
 from lamina.enforcement import DeviceLimit, Limits, environment, write_container
-from lamina.model.grants import ComputePolicy
 from lamina_lab import simgpu
 from tests.facade.clients.counting_driver import CountingDriver
 from tests.facade.conftest import MIB, PRELUDE, Container, MakeContainer

@@ -11,11 +11,11 @@ from collections.abc import Iterator
 from random import Random
 from typing import Any
 
-from lamina.api.v1alpha1.definitions import GRANT, INVENTORY, ObjectKind
-from lamina.api.v1alpha1.schema import structural_schema
 from lamina.configuration import CONFIG_MAP, CONFIG_MAP_KEY, CONFIG_MAP_NAMESPACE
 from lamina.controller.admission import certificate_store
 from lamina.controller.leadership import election
+from lamina.core.definitions import GRANT, INVENTORY, ObjectKind
+from lamina.core.schema import structural_schema
 from lamina.ports.kube import (
     CONFIG_MAPS,
     GRANTS,

@@ -4,8 +4,8 @@ from random import Random
 
 import pytest
 
-from lamina.api.v1alpha1.definitions import GRANT, INVENTORY
-from lamina.model.grants import grant_name
+from lamina.core.definitions import GRANT, INVENTORY
+from lamina.core.grants import grant_name
 from lamina.ports.kube import GRANTS, INVENTORIES, NODES, PODS, Object
 from lamina.ports.kubelet.podresources import Holder
 from tests.agent.node import RESOURCE

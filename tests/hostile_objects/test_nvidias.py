@@ -11,8 +11,8 @@ from lamina import configuration
 from lamina.agent.mig import partitioner
 from lamina.agent.nvidia.config_source import find_source, read_applied
 from lamina.configuration.nvidia.choice import LABEL
+from lamina.core.object_names import is_object_name
 from lamina.errors import BadInput
-from lamina.model.object_names import is_object_name
 from lamina.ports.kube import (
     CLUSTER_POLICIES,
     CONFIG_MAPS,

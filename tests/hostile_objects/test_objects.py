@@ -3,7 +3,7 @@
 import json
 import re
 
-from lamina.model.object_names import is_object_name
+from lamina.core.object_names import is_object_name
 from lamina.ports.kube import GRANTS, INVENTORIES, PODS, Object
 from tests.hostile_objects.objects import LARGEST, objects
 from tests.hostile_objects.unusable import is_unusable

@@ -6,13 +6,13 @@ A pod whose request is wrong is not set aside: admission refuses it, and the fil
 from collections.abc import Callable
 from typing import Any
 
-from lamina.api.v1alpha1.conversion import read_inventory
 from lamina.configuration import DEFAULT
 from lamina.controller.ledger.grant_objects import grant_record
 from lamina.controller.ledger.pod_stages import pod_state
+from lamina.core.host_size import offered_by
+from lamina.core.objects import read_inventory
 from lamina.dialects import parse
 from lamina.errors import BadInput
-from lamina.model.host_size import offered_by
 from lamina.ports.kube import GRANTS, INVENTORIES, NODES, PODS, Object, Resource
 
 

@@ -9,9 +9,6 @@ from pathlib import Path
 ROOT = Path(__file__).resolve().parents[2]
 MOST_PARAMETERS = 7
 
-WIRE, DOMAIN = "lamina.api.v1alpha1.", "lamina.model."
-"""A versioned type of the API may have the name of the one domain type that it is converted to, as in Kubernetes."""
-
 SHARED_NAMES: dict[str, str] = {}
 """Class names that may stand for several things otherwise, each with the reason."""
 
@@ -61,14 +58,8 @@ def ambiguous(trees: Mapping[str, ast.Module]) -> list[str]:
     return [
         f"{name}: {', '.join(modules)}"
         for name, modules in classes(trees).items()
-        if len(modules) > 1 and name not in SHARED_NAMES and not _wire_and_domain(modules)
+        if len(modules) > 1 and name not in SHARED_NAMES
     ]
-
-
-def _wire_and_domain(modules: list[str]) -> bool:
-    wire = [module for module in modules if module.startswith(WIRE)]
-    domain = [module for module in modules if module.startswith(DOMAIN)]
-    return len(wire) == len(domain) == 1 and len(modules) == 2
 
 
 def gerunds(modules: Iterable[str]) -> list[str]:
@@ -121,17 +112,13 @@ def test_each_exception_is_needed() -> None:
 
 def test_ambiguous_names_are_found() -> None:
     text = "class Gpu: ..."
-    both = parsed(lamina__model__gpus=text, lamina__api__v1alpha1__inventory=text)
-    assert ambiguous(both) == []
-    assert ambiguous(both | parsed(lamina__agent__x=text)) == [
-        "Gpu: lamina.model.gpus, lamina.api.v1alpha1.inventory, lamina.agent.x"
-    ]
+    assert ambiguous(parsed(a=text)) == []
     assert ambiguous(parsed(a=text, b=text)) == ["Gpu: a, b"]
     assert ambiguous(parsed(a="class _Gpu: ...", b="class _Gpu: ...")) == []
 
 
 def test_gerunds_are_found() -> None:
-    modules = ["lamina.dialects.parsing", "lamina.model.sharing", "lamina.x.bulk_loading", "lamina.x.string_map"]
+    modules = ["lamina.dialects.parsing", "lamina.core.sharing", "lamina.x.bulk_loading", "lamina.x.string_map"]
     assert gerunds(modules) == ["lamina.dialects.parsing", "lamina.x.bulk_loading"]
 
 

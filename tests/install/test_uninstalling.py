@@ -6,17 +6,17 @@ import pytest
 from msgspec import structs
 
 from lamina import configuration
-from lamina.api.v1alpha1.conversion import write_inventory
-from lamina.api.v1alpha1.definitions import custom_resource_definitions
 from lamina.controller.admission.webhook_configuration import webhook_configuration
+from lamina.core.definitions import custom_resource_definitions
+from lamina.core.gpus import ExistingMigInstance, Gpu, Inventory
+from lamina.core.mps import MpsDaemon, MpsState
+from lamina.core.objects import write_spec
 from lamina.errors import BadInput
 from lamina.install import values as install_values
 from lamina.install.cleaner import CLEANER
 from lamina.install.objects import definitions, namespace, objects
 from lamina.install.render import render
 from lamina.install.terms import Setting
-from lamina.model.gpus import ExistingMigInstance, Gpu, Inventory
-from lamina.model.mps import MpsDaemon, MpsState
 from lamina.operations.uninstall import Uninstall
 from lamina.ports.clock import FakeClock
 from lamina.ports.kube import (
@@ -89,7 +89,7 @@ async def installed() -> Cluster:
     asked = webhook_configuration(configuration.DEFAULT, {"url": "https://x"}, b"ca")
     await kube.patch(MUTATING_WEBHOOKS, "lamina.dev", {"webhooks": asked["webhooks"]})
     for name, gpus in (("gone", ()), ("dead", (GPU,))):
-        spec = write_inventory(Inventory(node=name, gpus=gpus))
+        spec = write_spec(Inventory(node=name, gpus=gpus))
         await kube.create(INVENTORIES, {"metadata": {"name": name}, "spec": spec})
         capacity = {"cpu": "8", "nvidia.com/gpu": "0", "volcano.sh/vgpu-number": "0", "volcano.sh/vgpu-cores": "100"}
         status = {"capacity": capacity, "allocatable": dict(capacity)}
@@ -153,7 +153,7 @@ async def test_gpu_state_that_agents_did_not_restore_is_named() -> None:
         ("gone", Inventory(node="gone", mig_leftovers=(busy,))),
         ("dead", Inventory(node="dead", gpus=(partitioned,), mps=(daemon,))),
     ):
-        await kube.patch(INVENTORIES, name, {"spec": write_inventory(found)})
+        await kube.patch(INVENTORIES, name, {"spec": write_spec(found)})
     reported, left = await uninstall(kube)
     assert set(left) == {
         f"on node gone: {busy}",
@@ -194,7 +194,7 @@ async def test_a_configuration_that_is_not_valid_stops_nothing() -> None:
     kube = await installed()
     await kube.patch(CONFIG_MAPS, "lamina", {"data": {"lamina.yaml": "nonsense: 1"}}, namespace="lamina-system")
     busy = Inventory(node="gone", mig_leftovers=("GPU 0 keeps 1g.5gb at 6",))
-    await kube.patch(INVENTORIES, "gone", {"spec": write_inventory(busy)})
+    await kube.patch(INVENTORIES, "gone", {"spec": write_spec(busy)})
     assert (await uninstall(kube, kubelets=False))[1] == ["on node gone: GPU 0 keeps 1g.5gb at 6"]
     assert ours(kube) == []
     assert [each["metadata"]["labels"] for each in (await kube.list(NODES)).items] == [{"own": "kept"}] * 2

@@ -2,8 +2,8 @@ from pathlib import Path
 
 import pytest
 
+from lamina.core.cards import CARDS
 from lamina.errors import BadInput
-from lamina.model.cards import CARDS
 from lamina_lab.cluster import plan
 from lamina_lab.simgpu import GpuSpec
 

@@ -11,7 +11,7 @@ from lightkube.models.meta_v1 import ObjectMeta
 from lightkube.resources.core_v1 import ConfigMap, Pod
 from lightkube.types import PatchType
 
-from lamina.api.v1alpha1.definitions import custom_resource_definitions
+from lamina.core.definitions import custom_resource_definitions
 from lamina_lab.api.server import serve
 from tests.kubectl import Kubectl
 from tests.lab_api.servers import FakeKubelets, Threaded

@@ -5,8 +5,8 @@ from typing import Any
 from msgspec import structs
 
 from lamina.configuration import Config
-from lamina.model.borrowers import DisplacedBorrower
-from lamina.model.gpus import Inventory
+from lamina.core.borrowers import DisplacedBorrower
+from lamina.core.gpus import Inventory
 from lamina.operations.borrower_rounds import BorrowerRounds
 from lamina.ports.kube import PODS
 from tests.operations.clusters import inventory

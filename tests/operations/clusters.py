@@ -2,11 +2,11 @@
 
 from typing import Any
 
-from lamina.api.v1alpha1.conversion import write_inventory
 from lamina.controller.ledger.grant_objects import grant_object
-from lamina.model.gpus import Gpu, Inventory, NativeResource
-from lamina.model.grants import ContainerGrant, Share
-from lamina.model.requests import PodRequest
+from lamina.core.gpus import Gpu, Inventory, NativeResource
+from lamina.core.grants import ContainerGrant, Share
+from lamina.core.objects import write_spec
+from lamina.core.requests import PodRequest
 from lamina.ports.kube import GRANTS, INVENTORIES, NODES, PODS, Object
 from lamina.ports.kube.fake import FakeKube
 
@@ -63,7 +63,7 @@ async def cluster(*objects: Object | Inventory) -> FakeKube:
         if isinstance(obj, Inventory):
             await kube.create(NODES, {"metadata": {"name": obj.node}, "status": {"allocatable": {"cpu": "8"}}})
             status = {"survivors": list(obj.confirmed_survivors)}
-            body = {"metadata": {"name": obj.node}, "spec": write_inventory(obj), "status": status}
+            body = {"metadata": {"name": obj.node}, "spec": write_spec(obj), "status": status}
             await kube.create(INVENTORIES, body)
             await kube.patch(INVENTORIES, obj.node, {"status": status}, subresource="status")
         else:

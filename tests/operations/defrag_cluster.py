@@ -1,7 +1,7 @@
 """A node with 2 GPUs, its agent, and the controllers and the scheduler that replace evicted pods."""
 
-from lamina.api.v1alpha1.conversion import write_inventory
-from lamina.model.gpus import CORDON
+from lamina.core.gpus import CORDON
+from lamina.core.objects import write_spec
 from lamina.ports.clock import FakeClock
 from lamina.ports.kube import GRANTS, INVENTORIES, NODES, PODS, Object, Patch, Resource
 from lamina.ports.kube.fake import FakeKube
@@ -28,7 +28,7 @@ class Cluster(FakeKube):
     async def fill(self, **gpus: str) -> None:
         """A pod on each of these GPUs, by name."""
         await self.create(NODES, {"metadata": {"name": "n"}})
-        spec = write_inventory(inventory(gpus=2))
+        spec = write_spec(inventory(gpus=2))
         await self.create(INVENTORIES, {"metadata": {"name": "n"}, "spec": spec})
         for name, gpu in gpus.items():
             await self.place(name, gpu)

@@ -2,9 +2,9 @@
 
 from msgspec import structs
 
-from lamina.model.claims import HeldClaim
-from lamina.model.gpus import Inventory, Mode
-from lamina.model.grants import ContainerGrant, Share
+from lamina.core.claims import HeldClaim
+from lamina.core.gpus import Inventory, Mode
+from lamina.core.grants import ContainerGrant, Share
 from tests.operations.clusters import inventory
 
 

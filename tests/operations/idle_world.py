@@ -12,8 +12,8 @@ from lamina.controller.configuration import LiveConfiguration
 from lamina.controller.leadership.readiness import Readiness
 from lamina.controller.ledger.grant_objects import grant_record
 from lamina.controller.settings import ControllerSettings
-from lamina.model.gpus import Inventory
-from lamina.model.idle import IdlePod
+from lamina.core.gpus import Inventory
+from lamina.core.idle import IdlePod
 from lamina.operations.idle_rounds import IdleRounds
 from lamina.ports.kube import DEPLOYMENTS, EVENTS, GRANTS, PODS, STATEFUL_SETS, EventRecorder, Object
 from lamina.ports.kube.fake import FakeKube

@@ -7,9 +7,9 @@ from typing import Any, NamedTuple
 import pytest
 import yaml
 
+from lamina.core.gpus import Inventory
 from lamina.dialects.claim_gate import GATE
 from lamina.dra.slices import DIGEST
-from lamina.model.gpus import Inventory
 from lamina.operations import cluster_view
 from lamina.operations.claim_quotas import NOT_CHECKED
 from lamina.operations.dashboard.view import NodeCondition, document_of

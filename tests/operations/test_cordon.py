@@ -6,8 +6,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from lamina.core.gpus import CORDON
 from lamina.errors import BadInput
-from lamina.model.gpus import CORDON
 from lamina.operations.cordon import set_cordoned
 from lamina.ports.kube import INVENTORIES, NODES, Conflict, Object, Patch, Resource
 from lamina.ports.kube.fake import FakeKube

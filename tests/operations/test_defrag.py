@@ -2,8 +2,8 @@
 
 import pytest
 
+from lamina.core.gpus import CORDON
 from lamina.errors import Outside
-from lamina.model.gpus import CORDON
 from lamina.operations.advise.defrag import plan
 from lamina.operations.cluster_view import read
 from lamina.operations.defrag import DefragRun

@@ -6,8 +6,8 @@ from typing import Any
 import pytest
 
 from lamina.controller.assembly import Controller
+from lamina.core.gpus import CORDON
 from lamina.errors import Outside
-from lamina.model.gpus import CORDON
 from lamina.operations.defrag_record import HOUR_S, NAME, DefragRecord, RecordStore
 from lamina.operations.defrag_rounds import ABORTED, FREED, MOVED, Rounds
 from lamina.ports.kube import DISRUPTION_BUDGETS, EVENTS, LEASES, NODES, PODS

@@ -6,9 +6,9 @@ from typing import Any
 import pytest
 from msgspec import structs
 
-from lamina.model.claims import HeldClaim
-from lamina.model.gpus import Inventory, MigInstance, Mode
-from lamina.model.grants import ContainerGrant, Share
+from lamina.core.claims import HeldClaim
+from lamina.core.gpus import Inventory, MigInstance, Mode
+from lamina.core.grants import ContainerGrant, Share
 from lamina.operations import cluster_view
 from lamina.operations.advise.defrag import plan
 from lamina.operations.agent_metrics import ClusterUse

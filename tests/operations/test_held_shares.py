@@ -5,8 +5,8 @@ import json
 import pytest
 from msgspec import structs
 
-from lamina.model.gpus import Inventory, MigDeviceCount, Mode
-from lamina.model.sharing import Strategy
+from lamina.core.gpus import Inventory, MigDeviceCount, Mode
+from lamina.core.sharing import Strategy
 from lamina.operations import cluster_view
 from lamina.operations.agent_metrics import ClusterUse
 from lamina.operations.held_shares import HeldShare, held_shares

@@ -1,6 +1,6 @@
 """How far limits go beyond guarantees, and what is borrowed, by GPU."""
 
-from lamina.model.grants import ContainerGrant, Share
+from lamina.core.grants import ContainerGrant, Share
 from lamina.operations.agent_metrics import ClusterUse, ShareFigures
 from lamina.operations.lent_memory import borrowed_mib, lendable_mib
 

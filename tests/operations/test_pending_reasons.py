@@ -5,12 +5,12 @@ from typing import Any
 import msgspec
 import pytest
 
+from lamina.core.gpus import Inventory, MigDeviceCount, NativeResource
+from lamina.core.grants import ContainerGrant, Share
+from lamina.core.mig_devices import NO_STRATEGY
+from lamina.core.survivors import Survivor
 from lamina.dialects.groups import GROUP_ANNOTATION
 from lamina.errors import BadInput
-from lamina.model.gpus import Inventory, MigDeviceCount, NativeResource
-from lamina.model.grants import ContainerGrant, Share
-from lamina.model.mig_devices import NO_STRATEGY
-from lamina.model.survivors import Survivor
 from lamina.operations import cluster_view
 from lamina.operations.agent_metrics import ClusterUse
 from lamina.operations.gpu_rows import GpuRow, gpu_rows

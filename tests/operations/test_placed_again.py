@@ -7,9 +7,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from lamina.configuration import CONFIG_MAP, CONFIG_MAP_NAMESPACE
-from lamina.model.config import CONFIG_MAP_KEY
-from lamina.model.gpus import Gpu
-from lamina.model.ledger import Taken
+from lamina.core.config import CONFIG_MAP_KEY
+from lamina.core.gpus import Gpu
+from lamina.core.ledger import Taken
 from lamina.operations.advise.defrag import plan
 from lamina.operations.advise.placed_again import Place, PlacedAgain
 from lamina.operations.cluster_view import read

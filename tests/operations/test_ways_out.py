@@ -5,8 +5,8 @@ from typing import Any
 import msgspec
 import pytest
 
+from lamina.core.gpus import Inventory
 from lamina.dialects import parse
-from lamina.model.gpus import Inventory
 from lamina.operations import cluster_view
 from lamina.operations.ways_out import ways_out
 from tests.operations.clusters import cluster, container, grant, inventory, pod

@@ -4,10 +4,10 @@ from collections.abc import Iterable, Mapping
 from typing import Any
 
 from lamina.configuration import DEFAULT, Config
+from lamina.core.gpus import Gpu
+from lamina.core.ledger import NOTHING, Taken, taken_by
+from lamina.core.requests import ContainerRequest, PodRequest
 from lamina.dialects import parse
-from lamina.model.gpus import Gpu
-from lamina.model.ledger import NOTHING, Taken, taken_by
-from lamina.model.requests import ContainerRequest, PodRequest
 from lamina.placement import Misfit, NodeState, PodPlacement, fit
 
 V100 = "Tesla V100-SXM2-32GB"

@@ -2,10 +2,10 @@
 
 from hypothesis import strategies as st
 
-from lamina.model.gpus import Gpu
-from lamina.model.ledger import Taken
-from lamina.model.quota_room import QuotaLimit, QuotaRoom
-from lamina.model.requests import ContainerRequest, GpuSelector, PodRequest, SharingRules
+from lamina.core.gpus import Gpu
+from lamina.core.ledger import Taken
+from lamina.core.quota_room import QuotaLimit, QuotaRoom
+from lamina.core.requests import ContainerRequest, GpuSelector, PodRequest, SharingRules
 
 MODELS = ("Tesla V100", "A100")
 gpu_lists = st.lists(

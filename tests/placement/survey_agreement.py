@@ -1,6 +1,6 @@
 """The check that a survey agrees with `fit` and `explain`."""
 
-from lamina.model.requests import PodRequest
+from lamina.core.requests import PodRequest
 from lamina.placement import (
     FITS,
     NO_NODE,

@@ -4,9 +4,9 @@ import msgspec
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from lamina.model.gpus import Gpu, Mode
-from lamina.model.ledger import NOTHING, Taken, taken_by
-from lamina.model.requests import ContainerRequest, GpuSelector, PodRequest, SharingRules
+from lamina.core.gpus import Gpu, Mode
+from lamina.core.ledger import NOTHING, Taken, taken_by
+from lamina.core.requests import ContainerRequest, GpuSelector, PodRequest, SharingRules
 from lamina.placement import NodeState, NodeTable, PodPlacement, fit, most_pods
 
 MODEL, CARD, MEMORY = "NVIDIA A100-SXM4-40GB", "A100-40GB", 40960

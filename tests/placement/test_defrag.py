@@ -4,9 +4,9 @@ import msgspec
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from lamina.model.gpus import Gpu
-from lamina.model.ledger import NOTHING, Taken
-from lamina.model.requests import PodRequest
+from lamina.core.gpus import Gpu
+from lamina.core.ledger import NOTHING, Taken
+from lamina.core.requests import PodRequest
 from lamina.placement.eviction.defrag import Resident, advise
 from tests.placement.nodes import ask, request
 

@@ -2,9 +2,9 @@
 
 import pytest
 
-from lamina.model.gpus import Gpu
-from lamina.model.ledger import Taken
-from lamina.model.requests import ContainerRequest, GpuSelector
+from lamina.core.gpus import Gpu
+from lamina.core.ledger import Taken
+from lamina.core.requests import ContainerRequest, GpuSelector
 from lamina.placement import Cause, NodeState, explain, fit
 from tests.placement.nodes import V100, ask, gpus, missed, node, request
 

@@ -2,8 +2,8 @@
 
 import pytest
 
-from lamina.model.ledger import Taken, taken_by
-from lamina.model.requests import ContainerRequest, PodRequest, SharingRules
+from lamina.core.ledger import Taken, taken_by
+from lamina.core.requests import ContainerRequest, PodRequest, SharingRules
 from lamina.placement import Misfit, PodPlacement, fit
 from lamina.placement.rules.refusal import Cause
 from tests.placement.nodes import gpus, node

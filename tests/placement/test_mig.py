@@ -9,12 +9,12 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from lamina.model.gpus import ExistingMigInstance, Gpu, Mode
-from lamina.model.ledger import NOTHING, Taken, taken_by
-from lamina.model.mig import Placed
-from lamina.model.mig_cards import MIG_CARDS
-from lamina.model.mig_rules import MigRule
-from lamina.model.requests import ContainerRequest, GpuSelector, PodRequest
+from lamina.core.gpus import ExistingMigInstance, Gpu, Mode
+from lamina.core.ledger import NOTHING, Taken, taken_by
+from lamina.core.mig import Placed
+from lamina.core.mig_cards import MIG_CARDS
+from lamina.core.mig_rules import MigRule
+from lamina.core.requests import ContainerRequest, GpuSelector, PodRequest
 from lamina.placement import Cause, NodeState, NodeTable, PodPlacement, Survey, alike, fit
 from lamina.placement.mig.partitions import partitions_of, scheme_of
 from tests.placement.nodes import add, ask, missed, node, placed, request

@@ -5,8 +5,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from lamina.model.mig import MigCard
-from lamina.model.mig_cards import MIG_CARDS
+from lamina.core.mig import MigCard
+from lamina.core.mig_cards import MIG_CARDS
 from lamina.placement.mig.layouts import Layouts
 
 A100, A30 = MIG_CARDS["A100-40GB"], MIG_CARDS["A30-24GB"]

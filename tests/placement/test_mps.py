@@ -7,10 +7,10 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from lamina.model.gpus import Gpu, Mode
-from lamina.model.grants import ComputePolicy, Share
-from lamina.model.ledger import NOTHING, Taken, taken_by
-from lamina.model.requests import ContainerRequest, GpuSelector, PodRequest
+from lamina.core.gpus import Gpu, Mode
+from lamina.core.grants import ComputePolicy, Share
+from lamina.core.ledger import NOTHING, Taken, taken_by
+from lamina.core.requests import ContainerRequest, GpuSelector, PodRequest
 from lamina.placement import Cause, NodeState, NodeTable, PodPlacement, Survey, fit
 from lamina.placement.explanation.sentences import sentence_of_shares
 from lamina.placement.rules.refusal import refusal_of_shares

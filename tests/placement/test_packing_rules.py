@@ -4,9 +4,9 @@ import numpy as np
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from lamina.model.gpus import Gpu
-from lamina.model.ledger import Taken
-from lamina.model.requests import ContainerRequest, GpuSelector, PodRequest
+from lamina.core.gpus import Gpu
+from lamina.core.ledger import Taken
+from lamina.core.requests import ContainerRequest, GpuSelector, PodRequest
 from lamina.placement import NodeState, PodPlacement, fit
 from lamina.placement.packing import REFUSED, Ask, Cluster
 

@@ -1,7 +1,7 @@
 import pytest
 
-from lamina.model.gpus import Gpu
-from lamina.model.ledger import Taken
+from lamina.core.gpus import Gpu
+from lamina.core.ledger import Taken
 from lamina.placement import fit
 from tests.placement.nodes import ask, gpus, node, placed, request, uuids
 

@@ -8,10 +8,10 @@ from itertools import permutations
 from hypothesis import assume, given, settings
 from hypothesis import strategies as st
 
-from lamina.model.gpus import Gpu
-from lamina.model.grants import ContainerGrant, Share
-from lamina.model.ledger import NOTHING, Taken, taken_by
-from lamina.model.requests import PodRequest
+from lamina.core.gpus import Gpu
+from lamina.core.grants import ContainerGrant, Share
+from lamina.core.ledger import NOTHING, Taken, taken_by
+from lamina.core.requests import PodRequest
 from lamina.placement import Cause, Misfit, PodPlacement, explain, fit
 from tests.placement.nodes import add, missed, node
 from tests.placement.strategies import gpu_lists, pods, takens

@@ -6,10 +6,10 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from lamina.model.gpus import Gpu, Mode
-from lamina.model.ledger import Taken
-from lamina.model.quota_room import QuotaLimit, QuotaRoom
-from lamina.model.requests import GpuSelector, PodRequest
+from lamina.core.gpus import Gpu, Mode
+from lamina.core.ledger import Taken
+from lamina.core.quota_room import QuotaLimit, QuotaRoom
+from lamina.core.requests import GpuSelector, PodRequest
 from lamina.placement import Cause, PodPlacement, counted, fit, remedies
 from lamina.placement.rules.refusal import refusal
 from tests.placement.nodes import ask, gpus, missed, node, request, uuids

@@ -2,9 +2,9 @@
 
 import pytest
 
-from lamina.model.gpus import Gpu
-from lamina.model.ledger import Taken
-from lamina.model.requests import ContainerRequest, GpuSelector, PodRequest
+from lamina.core.gpus import Gpu
+from lamina.core.ledger import Taken
+from lamina.core.requests import ContainerRequest, GpuSelector, PodRequest
 from lamina.placement import Misfit, NodeState, fit, remedies
 
 GPU = Gpu(uuid="GPU-0", index=0, model="Tesla T4", memory_mib=10000, capacity_mib=10000, slots=3)

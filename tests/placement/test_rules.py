@@ -2,10 +2,10 @@
 
 import pytest
 
-from lamina.model.gpus import Gpu, Mode
-from lamina.model.grants import ComputePolicy
-from lamina.model.ledger import Taken
-from lamina.model.requests import ContainerRequest, GpuSelector
+from lamina.core.gpus import Gpu, Mode
+from lamina.core.grants import ComputePolicy
+from lamina.core.ledger import Taken
+from lamina.core.requests import ContainerRequest, GpuSelector
 from lamina.placement import Cause, NodeState, fit
 from tests.placement.nodes import ask, gpus, missed, node, placed, request, uuids
 

@@ -3,8 +3,8 @@
 import pytest
 
 from lamina.configuration import Config, load
-from lamina.model.gpus import Mode
-from lamina.model.grants import ComputePolicy
+from lamina.core.gpus import Mode
+from lamina.core.grants import ComputePolicy
 from lamina.placement import Cause
 from tests.dialects.pods import asking
 from tests.placement.nodes import gpus, replicas

@@ -5,11 +5,11 @@ from typing import Any
 import msgspec
 import pytest
 
-from lamina.model.claims import HeldClaim
-from lamina.model.gpus import Gpu, Inventory, Mode
-from lamina.model.grants import ContainerGrant, Share
-from lamina.model.ledger import Taken
-from lamina.model.requests import GpuSelector
+from lamina.core.claims import HeldClaim
+from lamina.core.gpus import Gpu, Inventory, Mode
+from lamina.core.grants import ContainerGrant, Share
+from lamina.core.ledger import Taken
+from lamina.core.requests import GpuSelector
 from lamina.placement import Cause, NodeState, explain, fit
 from tests.placement.nodes import ask, gpus, missed, node, request, uuids
 

@@ -1,6 +1,6 @@
 """Pods with several GPU containers: sharing a GPU, init containers and their peak, choices that must be undone."""
 
-from lamina.model.ledger import Taken, taken_by
+from lamina.core.ledger import Taken, taken_by
 from lamina.placement import Cause, fit
 from tests.placement.nodes import ask, gpus, missed, node, placed, request, uuids
 

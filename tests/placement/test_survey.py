@@ -5,8 +5,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from lamina.model.gpus import Gpu
-from lamina.model.requests import GpuSelector, PodRequest
+from lamina.core.gpus import Gpu
+from lamina.core.requests import GpuSelector, PodRequest
 from lamina.placement import (
     NodeState,
     NodeTable,

@@ -11,8 +11,8 @@ from typing import Any
 import pynvml
 import pytest
 
+from lamina.core.mig_cards import MIG_CARDS
 from lamina.errors import Outside
-from lamina.model.mig_cards import MIG_CARDS
 from lamina.ports.clock import FakeClock
 from lamina.ports.nvml import DriverNvml, FakeNvml, GpuFacts, GpuProcess, XidEvent, driver, mig, process_work
 from lamina.ports.nvml.fake import fake_gpus

@@ -12,8 +12,8 @@ from typing import Any
 import pytest
 from msgspec import structs
 
+from lamina.core.mig import Placed
 from lamina.errors import Outside
-from lamina.model.mig import Placed
 from lamina.ports.nvml import DriverNvml, FakeNvml, Nvml
 from lamina.ports.nvml.fake import fake_gpus
 from lamina_lab import simgpu
@@ -133,7 +133,7 @@ def test_an_incomplete_instance_is_listed_and_can_be_destroyed(tmp_path: Path) -
 
 async def unknown_card() -> Any:
     """A card that the table does not know is read from the driver."""
-    from lamina.model import mig_cards
+    from lamina.core import mig_cards
     from lamina.ports.nvml import mig
 
     known = mig_cards.MIG_CARDS["A100-40GB"]

@@ -8,8 +8,8 @@ from pathlib import Path
 
 import pytest
 
-from lamina.api.v1alpha1.conversion import write_inventory
 from lamina.controller.startup import crds
+from lamina.core.objects import write_spec
 from lamina.operations.dashboard.board import Board
 from lamina.operations.dashboard.feed import ClusterFeed
 from lamina.ports.clock import SystemClock
@@ -109,7 +109,7 @@ async def test_the_page_does_not_show_as_current_what_is_behind_a_silent_connect
     feed = asyncio.ensure_future(ClusterFeed(way.client, SystemClock(), board).run())
     await until(lambda: board.current.ready and not board.current.lost, task=feed)
     way.proxy.silence(lasting=lasting)
-    await way.direct.create(INVENTORIES, {**node("late"), "spec": write_inventory(inventory("late"))})
+    await way.direct.create(INVENTORIES, {**node("late"), "spec": write_spec(inventory("late"))})
     if lasting:
         await until(lambda: board.current.lost, task=feed, within_s=30)
         way.proxy.speak()

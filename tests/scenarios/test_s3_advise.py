@@ -50,7 +50,7 @@ def test_s3_8_questions() -> None:
 
 
 def test_s3_8_mig_is_the_smallest_profile_that_holds_the_memory() -> None:
-    from lamina.model.mig_cards import MIG_CARDS
+    from lamina.core.mig_cards import MIG_CARDS
 
     for name, card in MIG_CARDS.items():
         for profile in card.profiles:

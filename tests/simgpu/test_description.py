@@ -5,8 +5,8 @@ from pathlib import Path
 
 import pytest
 
+from lamina.core.cards import CARDS, card
 from lamina.errors import BadInput
-from lamina.model.cards import CARDS, card
 from lamina_lab import simgpu
 from lamina_lab.simgpu import layout
 

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from lamina.model.mig_cards import MIG_CARDS
+from lamina.core.mig_cards import MIG_CARDS
 from lamina_lab.simgpu import read
 from tests.simgpu.machines import Machine
 from tests.simgpu.mig_scripts import A100, PARTITION, TWO_HALVES, script

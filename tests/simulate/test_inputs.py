@@ -6,9 +6,9 @@ from typing import Any
 
 import pytest
 
-from lamina.api.v1alpha1.conversion import write_inventory
+from lamina.core.gpus import Gpu, Inventory
+from lamina.core.objects import write_spec
 from lamina.errors import BadInput
-from lamina.model.gpus import Gpu, Inventory
 from lamina.operations.simulate import read_nodes, read_pods
 from lamina.operations.simulate.node_gpus import gpus_of
 from tests.configuration.odd_yaml import ODD_TEXTS
@@ -91,7 +91,7 @@ def test_a_cordon_and_an_inventory(tmp_path: Path) -> None:
     inventory = {
         "kind": "Inventory",
         "metadata": {"name": "n"},
-        "spec": write_inventory(Inventory(node="n", gpus=(gpu,))),
+        "spec": write_spec(Inventory(node="n", gpus=(gpu,))),
     }
     for items in ([node, inventory], [inventory, node]):
         [read] = read_nodes(file(tmp_path, "d.json", json.dumps({"kind": "List", "items": items})))

@@ -7,8 +7,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from lamina.core.gpus import Gpu
 from lamina.errors import BadInput
-from lamina.model.gpus import Gpu
 from lamina.operations.simulate import SimNode, SimPod, replay
 from lamina.operations.simulate.policies import POLICIES
 from lamina.operations.simulate.replay import Replay

@@ -9,8 +9,8 @@ import pytest
 from typer.testing import CliRunner
 
 from lamina.cli.main import app
+from lamina.core.quantities import MIB
 from lamina.errors import BadInput, LaminaError
-from lamina.model.quantities import MIB
 from lamina.operations.verify.compute import POINTS, SHORTEST, compute
 from lamina.operations.verify.escapes import HELD, KNOWN, escapes
 from lamina.operations.verify.facts import facts

@@ -5,12 +5,12 @@ from pathlib import Path
 
 from lamina.agent.devices.native_devices import unit_uuid
 from lamina.agent.mps.client_edits import MEMORY, PIPE, THREADS
+from lamina.core.gpus import Mode
+from lamina.core.grants import ContainerGrant
+from lamina.core.ledger import NOTHING, Taken, taken_by
+from lamina.core.mig import Placed
+from lamina.core.quantities import MIB
 from lamina.enforcement import read_limits
-from lamina.model.gpus import Mode
-from lamina.model.grants import ContainerGrant
-from lamina.model.ledger import NOTHING, Taken, taken_by
-from lamina.model.mig import Placed
-from lamina.model.quantities import MIB
 from lamina.placement.state.modes import mode_of_all
 from lamina.ports.kube import PODS
 from tests.whole_node.kubelet import Container, Running

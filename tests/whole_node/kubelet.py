@@ -9,9 +9,9 @@ from pathlib import Path
 from typing import Any, NoReturn
 
 from lamina.agent.kubelet.plugin import ResourcePlugin
+from lamina.core.grants import ContainerGrant
 from lamina.enforcement import Limits, read_limits
 from lamina.errors import Outside
-from lamina.model.grants import ContainerGrant
 from lamina.ports.kubelet import deviceplugin_pb2 as messages
 from lamina.ports.kubelet.podresources import Holder
 from tests.whole_node.mortal_ports import Clock, Died

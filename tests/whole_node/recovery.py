@@ -7,7 +7,7 @@ from lamina.agent.mig.ownership import Ownership
 from lamina.agent.mps.journal import DaemonJournal
 from lamina.agent.state.claim_record import ClaimRecord
 from lamina.agent.state.record import Record
-from lamina.model.sharing import TimeSlice
+from lamina.core.sharing import TimeSlice
 from lamina.ports.kube import PODS
 from tests.whole_node import kinds
 from tests.whole_node.claims import CLAIMS, Claim

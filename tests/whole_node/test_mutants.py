@@ -17,7 +17,7 @@ from lamina.agent.mps.client_edits import client_edits
 from lamina.agent.mps.daemons import DaemonSupervisor
 from lamina.agent.mps.grant_clients import GrantClients
 from lamina.agent.prepare import mode_check
-from lamina.model.grants import ContainerGrant, Share
+from lamina.core.grants import ContainerGrant, Share
 from tests.whole_node import kinds
 from tests.whole_node.recovery import all_end, nothing_of_pods_is_left, settle
 from tests.whole_node.world import POLL_S, World

@@ -9,10 +9,10 @@ from msgspec import structs
 
 from lamina.agent.limits import sizes as agent
 from lamina.controller.sizes import changes
+from lamina.core.quantities import MIB
+from lamina.core.sizes import RESIZE_STATUS
 from lamina.enforcement import Limits, read_limits
 from lamina.enforcement.live_limits import Ask, resize_container
-from lamina.model.quantities import MIB
-from lamina.model.sizes import RESIZE_STATUS
 from lamina.ports.kube import PODS
 from tests.whole_node.invariants import check
 from tests.whole_node.recovery import all_end, nothing_of_pods_is_left, settle

@@ -19,15 +19,15 @@ from msgspec import structs
 
 from lamina.agent.run import AgentPorts, configuration_source, run_agent
 from lamina.agent.state.settings import COVER, LIBRARIES, AgentSettings
-from lamina.api.v1alpha1.conversion import read_grant
 from lamina.controller.binding.bind_args import BindArgs
 from lamina.controller.configuration import follow_config_map
 from lamina.controller.sizes.changes import SizeChanges
+from lamina.core.grants import ContainerGrant, Grant
+from lamina.core.mig import Placed
+from lamina.core.mig_cards import MIG_CARDS
+from lamina.core.objects import read_grant
+from lamina.core.sizes import RESIZE, RESIZE_STATUS, usable
 from lamina.errors import LaminaError
-from lamina.model.grants import ContainerGrant, Grant
-from lamina.model.mig import Placed
-from lamina.model.mig_cards import MIG_CARDS
-from lamina.model.sizes import RESIZE, RESIZE_STATUS, usable
 from lamina.ports.host import FakeHost
 from lamina.ports.kube import CONFIG_MAPS, GRANTS, NODES, PODS, EventRecorder, NotFound, Object
 from lamina.ports.kube.fake import FakeKube

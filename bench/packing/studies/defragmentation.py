@@ -18,7 +18,7 @@ from bench.measures import Report
 from bench.packing.studies.study import FIRST_SEED
 from bench.packing.traces import Nodes, Pod
 from bench.shares.workload import MIXES, nodes, pods
-from lamina.model.ledger import Taken
+from lamina.core.ledger import Taken
 from lamina.operations.advise.placed_again import Place, PlacedAgain
 from lamina.operations.simulate.replay import Replay
 from lamina.operations.simulate.workload import SimPod

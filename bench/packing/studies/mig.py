@@ -17,8 +17,8 @@ from rich.table import Table
 from bench.measures import Report
 from bench.packing.studies.study import FIRST_SEED
 from bench.packing.traces import Nodes, Pod
-from lamina.model.mig import MigCard
-from lamina.model.mig_cards import MIG_CARDS
+from lamina.core.mig import MigCard
+from lamina.core.mig_cards import MIG_CARDS
 from lamina.placement.mig.layouts import Layouts
 
 CARD = MIG_CARDS["A100-40GB"]

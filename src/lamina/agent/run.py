@@ -71,8 +71,8 @@ from lamina.agent.state.observed_node import ObservedNode
 from lamina.agent.state.record import Record
 from lamina.agent.state.settings import AgentSettings
 from lamina.configuration import Config
+from lamina.core.gpus import Mode
 from lamina.errors import Outside
-from lamina.model.gpus import Mode
 from lamina.ports.clock import Clock, SystemClock
 from lamina.ports.files import Files, kept_open
 from lamina.ports.host import Host, LinuxHost

@@ -58,8 +58,8 @@ def mechanism(
     if context.invoked_subcommand is not None:
         return
     from lamina.cli.terminal import console
+    from lamina.core.mig_cards import MIG_CARDS
     from lamina.errors import BadInput
-    from lamina.model.mig_cards import MIG_CARDS
     from lamina.operations.advise.mechanisms import Needs, advise
 
     if table:

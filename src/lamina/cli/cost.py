@@ -10,7 +10,7 @@ from lamina.cli.options import Kubeconfig, one_of
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from lamina.model.prices import Pricing
+    from lamina.core.prices import Pricing
     from lamina.operations.cost.accounts import ClusterAccounts
     from lamina.operations.cost.rows import CostRow
     from lamina.ports.kube import ProxiedKube

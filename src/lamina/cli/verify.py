@@ -37,7 +37,7 @@ def verify(
     """Test on this machine that memory and compute limits hold, and what the facade costs."""
     from lamina.cli.chart_rows import print_charts
     from lamina.cli.terminal import console, print_table
-    from lamina.model.quantities import parse_memory_mib
+    from lamina.core.quantities import parse_memory_mib
     from lamina.operations.verify.report import charts
     from lamina.operations.verify.run import verify
 

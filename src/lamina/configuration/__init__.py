@@ -12,12 +12,12 @@ nvidia      the configuration file of NVIDIA's device plugin
 mig_parted  the configuration file of NVIDIA's mig-parted
 yaml_documents  the text of YAML documents as plain data
 
-A text is read as `lamina.api.v1alpha1.configuration.Configuration`, through an importer if it has another form, and
-converted to a `lamina.model.config.Config`.
+A text is read as `lamina.configuration.fields.Configuration`, through an importer if it has another form, and
+converted to a `lamina.core.config.Config`.
 """
 
 from lamina.configuration.loader import DEFAULT, load, read
-from lamina.model.config import (
+from lamina.core.config import (
     CONFIG_MAP,
     CONFIG_MAP_KEY,
     CONFIG_MAP_NAMESPACE,

@@ -6,8 +6,8 @@ from typing import Any
 import msgspec
 
 from lamina.configuration import nvidia
+from lamina.core.mig_rules import MigRule, check_rule
 from lamina.errors import BadInput
-from lamina.model.mig_rules import MigRule, check_rule
 
 
 def check_names(names: Mapping[str, str], where: str) -> None:

@@ -9,8 +9,8 @@ from collections.abc import Mapping
 from typing import Any, NamedTuple
 
 from lamina.configuration.loader import DEFAULT, load
+from lamina.core.config import CONFIG_MAP, CONFIG_MAP_KEY, CONFIG_MAP_NAMESPACE, Config
 from lamina.errors import BadInput
-from lamina.model.config import CONFIG_MAP, CONFIG_MAP_KEY, CONFIG_MAP_NAMESPACE, Config
 from lamina.name_hints import closest
 
 NAME = f"ConfigMap {CONFIG_MAP_NAMESPACE}/{CONFIG_MAP}"

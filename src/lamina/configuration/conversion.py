@@ -2,21 +2,21 @@
 
 import msgspec
 
-from lamina.api.v1alpha1.configuration import Configuration, NodeOverride
-from lamina.api.v1alpha1.configuration_devices import MigRule as WrittenRule
-from lamina.api.v1alpha1.configuration_dialects import Dialects
-from lamina.api.v1alpha1.field_types import Group
 from lamina.configuration.checks import check_mig_rules, check_modes, check_names, check_native_configs, check_nodes
+from lamina.configuration.device_fields import AllowedInstances
+from lamina.configuration.dialect_fields import Dialects
+from lamina.configuration.fields import Configuration, NodeOverride
+from lamina.core.borrowers import BorrowerPolicy
+from lamina.core.config import ByClaim, CompatibilitySettings, Config, HealthRules, NativeDeviceSettings, NodeSettings
+from lamina.core.field_types import Group
+from lamina.core.gpus import Mode
+from lamina.core.grantless import GrantlessPolicy
+from lamina.core.grants import ComputePolicy
+from lamina.core.idle import IdlePolicy
+from lamina.core.mig_rules import MigRule
+from lamina.core.prices import GpuPrice, Pricing
+from lamina.core.sharing import TimeSlice
 from lamina.errors import BadInput
-from lamina.model.borrowers import BorrowerPolicy
-from lamina.model.config import ByClaim, CompatibilitySettings, Config, HealthRules, NativeDeviceSettings, NodeSettings
-from lamina.model.gpus import Mode
-from lamina.model.grantless import GrantlessPolicy
-from lamina.model.grants import ComputePolicy
-from lamina.model.idle import IdlePolicy
-from lamina.model.mig_rules import MigRule
-from lamina.model.prices import GpuPrice, Pricing
-from lamina.model.sharing import TimeSlice
 
 
 def to_config(written: Configuration, where: str) -> Config:
@@ -122,7 +122,7 @@ def _with_overrides(common: NodeSettings, node: NodeOverride) -> NodeSettings:
     )
 
 
-def _rule(written: WrittenRule, path: str, where: str) -> MigRule:
+def _rule(written: AllowedInstances, path: str, where: str) -> MigRule:
     if (written.layouts is None) == (written.profiles is None):
         raise BadInput(f"{where}: {path} must have either layouts or profiles")
     if written.profiles is not None:

@@ -10,9 +10,9 @@ from typing import Annotated, Any, Literal, NamedTuple, get_args
 
 import msgspec
 
-from lamina.api.v1alpha1.configuration import SCHEDULERS, Configuration, Schedulers
-from lamina.api.v1alpha1.configuration_dialects import Compatibility, Dialects
-from lamina.api.v1alpha1.field_types import doc, must_be
+from lamina.configuration.dialect_fields import Compatibility, Dialects
+from lamina.configuration.fields import SCHEDULERS, Configuration, Schedulers
+from lamina.core.field_types import doc, must_be
 from lamina.dialects import registry
 from lamina.dialects.protocol import Dialect, Listed
 

@@ -2,15 +2,15 @@
 
 from typing import Any
 
-from lamina.api.v1alpha1 import API_VERSION
-from lamina.api.v1alpha1.configuration import KIND, Configuration
 from lamina.configuration import strict
 from lamina.configuration.conversion import to_config
+from lamina.configuration.fields import KIND, Configuration
 from lamina.configuration.form import form
 from lamina.configuration.importers import unversioned
 from lamina.configuration.yaml_documents import load_mapping
+from lamina.core.api_group import API_VERSION
+from lamina.core.config import Config
 from lamina.errors import BadInput
-from lamina.model.config import Config
 
 DEFAULT = to_config(form().configuration(api_version=API_VERSION, kind=KIND), "the default")
 

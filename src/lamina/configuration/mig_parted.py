@@ -11,9 +11,9 @@ from typing import Any, NamedTuple
 from msgspec import Struct
 
 from lamina.configuration.yaml_documents import load_mapping
+from lamina.core.mig import MigCard
+from lamina.core.mig_devices import resource_part
 from lamina.errors import BadInput
-from lamina.model.mig import MigCard
-from lamina.model.mig_devices import resource_part
 
 CONFIG_MAP, CONFIG_MAP_KEY = "mig-parted-config", "config.yaml"
 """Where the file is, in the namespace of our own configuration."""

@@ -5,7 +5,7 @@ from typing import Any
 import msgspec
 import yaml
 
-from lamina.api.v1alpha1.configuration import Configuration
+from lamina.configuration.fields import Configuration
 
 
 def to_yaml(configuration: Configuration) -> str:

@@ -7,7 +7,7 @@ from prometheus_client.core import CounterMetricFamily, GaugeMetricFamily
 from prometheus_client.registry import Collector
 
 from lamina.controller.ledger.ledger import Ledger
-from lamina.model.ledger import NOTHING, taken_by_claims
+from lamina.core.ledger import NOTHING, taken_by_claims
 from lamina.ports.set_aside import SetAside
 
 _SECONDS = (0.001, 0.002, 0.005, 0.01, 0.02, 0.05, 0.1, 0.2, 0.5, 1.0, 2.0, 5.0, 10.0, 30.0)

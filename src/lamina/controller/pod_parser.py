@@ -12,9 +12,9 @@ import msgspec
 from lamina.configuration import Config
 from lamina.controller.compat.annotations import MODE
 from lamina.controller.pods import ParsedPod, parse_pod
+from lamina.core.host_size import HostSize
+from lamina.core.requests import PodRequest
 from lamina.dialects import pod_annotations
-from lamina.model.host_size import HostSize
-from lamina.model.requests import PodRequest
 from lamina.ports.kube import Object
 
 MOST_PARTS = 1000

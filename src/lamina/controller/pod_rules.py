@@ -9,9 +9,9 @@ from lamina.controller.ledger.ledger import Ledger
 from lamina.controller.ledger.observed_claims import ObservedClaims
 from lamina.controller.pods import ParsedPod
 from lamina.controller.quotas.resource_quotas import ResourceQuotas, excess
+from lamina.core.quota_room import QuotaRoom
+from lamina.core.requests import PodRequest
 from lamina.dialects import explain_missing_defaults
-from lamina.model.quota_room import QuotaRoom
-from lamina.model.requests import PodRequest
 
 
 class PodRules(NamedTuple):

@@ -10,11 +10,11 @@ from typing import Any
 import msgspec
 
 from lamina.configuration import Config
+from lamina.core.host_size import HostSize, asked_by
+from lamina.core.requests import PodRequest
 from lamina.dialects import parse, places, served_by_claim, ticket_holders
 from lamina.dialects.groups import GroupName, group_of
 from lamina.errors import BadInput
-from lamina.model.host_size import HostSize, asked_by
-from lamina.model.requests import PodRequest
 from lamina.ports.kube import Object
 
 _FIELDS_THAT_DECIDE_NODES = ("schedulerName", "nodeSelector", "affinity", "tolerations", "topologySpreadConstraints")

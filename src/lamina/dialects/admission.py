@@ -3,13 +3,13 @@
 from collections.abc import Iterator, Mapping
 from typing import Any
 
+from lamina.core.config import Config
+from lamina.core.requests import PodRequest
 from lamina.dialects.containers import read_containers
 from lamina.dialects.parser import DEFAULT_SCHEDULER, dialect_of, read_pod, without_zero_counts, zero_counts
 from lamina.dialects.patches import PatchOperation, remove_resource
 from lamina.dialects.registry import name_index
 from lamina.errors import BadInput
-from lamina.model.config import Config
-from lamina.model.requests import PodRequest
 
 IGNORING_LABELS = ("lamina.dev/webhook", "hami.io/webhook")
 """With the value `ignore`, they keep admission from a pod, or from all pods of a namespace."""

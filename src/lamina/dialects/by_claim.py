@@ -7,14 +7,14 @@ makes from the pod's annotation before the pod is scheduled. The label lets the 
 from collections.abc import Iterator, Mapping
 from typing import Any
 
+from lamina.core.config import ByClaim, Config
+from lamina.core.requests import PodRequest
 from lamina.dialects.containers import ContainerManifest, read_containers
 from lamina.dialects.groups import group_of
 from lamina.dialects.patches import PatchOperation, add_metadata, remove_resource
 from lamina.dialects.registry import resource_names
 from lamina.dra.generated import GeneratedClaim, generated_claim
 from lamina.errors import BadInput
-from lamina.model.config import ByClaim, Config
-from lamina.model.requests import PodRequest
 
 ASKED = "lamina.dev/by-claim"
 """The annotation by which a pod asks for a claim, or refuses one."""

@@ -5,12 +5,12 @@ from typing import NamedTuple
 
 from msgspec import Struct
 
+from lamina.core.config import Config
+from lamina.core.gpus import Mode
+from lamina.core.policies import GPU_POLICIES, MUTEX, NODE_POLICIES, chain
+from lamina.core.requests import GpuSelector
 from lamina.dialects.containers import quote
 from lamina.errors import BadInput
-from lamina.model.config import Config
-from lamina.model.gpus import Mode
-from lamina.model.policies import GPU_POLICIES, MUTEX, NODE_POLICIES, chain
-from lamina.model.requests import GpuSelector
 from lamina.name_hints import nearest
 
 MAX_ANNOTATIONS, MAX_ITEMS = 1000, 256

@@ -10,11 +10,11 @@ from collections.abc import Mapping
 
 from msgspec import structs
 
+from lamina.core.grants import ComputePolicy
+from lamina.core.requests import ContainerRequest, PodRequest
 from lamina.dialects.container_numbers import check_names, read_numbers
 from lamina.dialects.containers import quote
 from lamina.errors import BadInput
-from lamina.model.grants import ComputePolicy
-from lamina.model.requests import ContainerRequest, PodRequest
 
 COMPUTE_LIMIT = "lamina.dev/gpucores-limit"
 

@@ -14,10 +14,10 @@ from typing import Any
 
 from msgspec import structs
 
+from lamina.core.grants import ComputePolicy
+from lamina.core.requests import ContainerRequest, PodRequest
 from lamina.dialects.containers import ContainerManifest, quote
 from lamina.errors import BadInput
-from lamina.model.grants import ComputePolicy
-from lamina.model.requests import ContainerRequest, PodRequest
 
 COMPUTE_VARIABLE = "GPU_CORE_UTILIZATION_POLICY"
 _DEFAULT, _FORCE, _DISABLE = "default", "force", "disable"

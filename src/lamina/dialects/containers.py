@@ -6,9 +6,9 @@ import re
 from collections.abc import Iterable, Mapping
 from typing import Any, NamedTuple
 
+from lamina.core.grants import MAX_CONTAINERS
+from lamina.core.kube_quantity import Quantity, parse_quantity
 from lamina.errors import BadInput
-from lamina.model.kube_quantity import Quantity, parse_quantity
-from lamina.model.requests import MAX_CONTAINERS
 
 MAX_MEMORY = 2**31 - 1
 """The most units of memory per GPU that one container can request."""

@@ -8,9 +8,9 @@ annotation scheduling.k8s.io/group-name   PodGroup of scheduling.volcano.sh (Vol
 from collections.abc import Mapping
 from typing import Any, NamedTuple
 
+from lamina.core.object_names import MAX_LENGTH, is_object_name
 from lamina.dialects.containers import quote
 from lamina.errors import BadInput
-from lamina.model.object_names import MAX_LENGTH, is_object_name
 
 GROUP_LABEL = "scheduling.x-k8s.io/pod-group"
 GROUP_ANNOTATION = "scheduling.k8s.io/group-name"

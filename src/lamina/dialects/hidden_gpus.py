@@ -13,14 +13,14 @@ import posixpath
 from collections.abc import Collection, Iterator, Mapping
 from typing import Any
 
+from lamina.core.config import Config
+from lamina.core.kube_quantity import parse_quantity
 from lamina.dialects.admission import check_unassigned
 from lamina.dialects.native_devices import native_resources
 from lamina.dialects.patches import PatchOperation
 from lamina.dialects.registry import name_index
 from lamina.dialects.unsupported import system_of
 from lamina.errors import BadInput
-from lamina.model.config import Config
-from lamina.model.kube_quantity import parse_quantity
 
 _VISIBLE = "NVIDIA_VISIBLE_DEVICES"
 _NONE = {"name": _VISIBLE, "value": "none"}

@@ -2,8 +2,8 @@
 
 import msgspec
 
-from lamina.model.config import Config
-from lamina.model.requests import ContainerRequest, PodRequest
+from lamina.core.config import Config
+from lamina.core.requests import ContainerRequest, PodRequest
 
 HIGH, LOW = 0, 1
 KEY = "sharing.highPriorityNamespaces"

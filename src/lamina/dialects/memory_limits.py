@@ -10,10 +10,10 @@ from collections.abc import Mapping
 
 from msgspec import structs
 
+from lamina.core.requests import ContainerRequest, PodRequest
 from lamina.dialects.container_numbers import check_names, read_numbers
 from lamina.dialects.containers import MAX_MEMORY, quote
 from lamina.errors import BadInput
-from lamina.model.requests import ContainerRequest, PodRequest
 
 MEMORY_LIMIT = "lamina.dev/gpumem-limit"
 

@@ -6,11 +6,11 @@ from typing import Any, NamedTuple
 
 from msgspec import Struct
 
-from lamina.model.gpu_facts import GpuFacts
-from lamina.model.gpus import Inventory
-from lamina.model.grants import Grant, Share
-from lamina.model.mig_devices import NONE, MigDevice
-from lamina.model.sharing import ReplicaSharing
+from lamina.core.gpu_facts import GpuFacts
+from lamina.core.gpus import Inventory
+from lamina.core.grants import Grant, Share
+from lamina.core.mig_devices import NONE, MigDevice
+from lamina.core.sharing import ReplicaSharing
 
 LONGEST_LABEL = 63
 """Characters of a label's value, as Kubernetes limits them."""

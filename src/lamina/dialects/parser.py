@@ -4,6 +4,10 @@ from collections.abc import Mapping, Sequence, Set
 from itertools import chain, islice
 from typing import Any
 
+from lamina.core.config import Config
+from lamina.core.grants import MAX_CONTAINERS
+from lamina.core.host_size import asked_of
+from lamina.core.requests import MAX_GPU_CONTAINERS, PodRequest
 from lamina.dialects.compute_limits import limit_compute
 from lamina.dialects.container_variables import apply_variables
 from lamina.dialects.containers import ContainerManifest, is_zero, read_containers
@@ -13,9 +17,6 @@ from lamina.dialects.protocol import Dialect, PodManifest
 from lamina.dialects.registry import NameIndex, dialect_named, name_index
 from lamina.dialects.unsupported import explain_unknown, system_of
 from lamina.errors import BadInput
-from lamina.model.config import Config
-from lamina.model.host_size import asked_of
-from lamina.model.requests import MAX_CONTAINERS, MAX_GPU_CONTAINERS, PodRequest
 
 DEFAULT_NAMESPACE = "default"
 DEFAULT_SCHEDULER = "default-scheduler"

@@ -10,16 +10,16 @@ from dataclasses import dataclass
 from functools import cached_property
 from typing import Any, NamedTuple, Protocol
 
-from lamina.api.v1alpha1.field_types import Group
+from lamina.core.config import Config
+from lamina.core.field_types import Group
+from lamina.core.gpus import Gpu
+from lamina.core.requests import PodRequest
 from lamina.dialects.choices import ChoiceAnnotations, Choices
 from lamina.dialects.containers import ContainerManifest, is_zero
 from lamina.dialects.metadata import BoundPod, Metadata, NodeFacts
 from lamina.dialects.metrics import ClusterMetrics, NodeMetrics
 from lamina.dialects.patches import PatchOperation, add_limits, add_request, remove_resource
 from lamina.errors import BadInput
-from lamina.model.config import Config
-from lamina.model.gpus import Gpu
-from lamina.model.requests import PodRequest
 
 
 @dataclass(frozen=True, kw_only=True)

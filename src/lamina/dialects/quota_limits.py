@@ -3,10 +3,10 @@
 from collections.abc import Mapping
 from typing import Any, NamedTuple
 
+from lamina.core.config import Config
+from lamina.core.kube_quantity import parse_quantity
 from lamina.dialects.registry import quota_names
 from lamina.errors import BadInput
-from lamina.model.config import Config
-from lamina.model.kube_quantity import parse_quantity
 
 
 class QuotaLimits(NamedTuple):

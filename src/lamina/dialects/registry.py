@@ -6,6 +6,7 @@ To add a dialect, add it to `DIALECTS`. Where two dialects have the same name fo
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
+from lamina.core.config import Config
 from lamina.dialects import choices
 from lamina.dialects.cce import CceDialect
 from lamina.dialects.choices import ChoiceAnnotations
@@ -16,7 +17,6 @@ from lamina.dialects.metrics import ClusterMetrics, NodeMetrics
 from lamina.dialects.nvidia import NvidiaDialect
 from lamina.dialects.protocol import Dialect, Listed, ResourceNames
 from lamina.dialects.volcano import VolcanoDialect
-from lamina.model.config import Config
 
 DIALECTS: tuple[Dialect, ...] = (HamiDialect(), VolcanoDialect(), CceDialect(), KaiDialect(), NvidiaDialect())
 

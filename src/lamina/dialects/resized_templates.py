@@ -4,14 +4,14 @@ import copy
 from collections.abc import Iterable, Mapping
 from typing import Any
 
+from lamina.core.config import Config
+from lamina.core.requests import ContainerRequest
 from lamina.dialects.containers import read_containers
 from lamina.dialects.parser import dialect_of, parse, read_pod
 from lamina.dialects.patches import PatchOperation
 from lamina.dialects.protocol import WantedSize
 from lamina.dialects.registry import name_index
 from lamina.errors import BadInput
-from lamina.model.config import Config
-from lamina.model.requests import ContainerRequest
 
 
 def resize_template(template: Mapping[str, Any], container: str, size: WantedSize, config: Config) -> dict[str, Any]:

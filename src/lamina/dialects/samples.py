@@ -8,11 +8,11 @@ from typing import Literal, NamedTuple
 
 from msgspec import Struct
 
-from lamina.model.gpu_readings import GpuReading
-from lamina.model.gpus import Gpu
-from lamina.model.grants import Share
-from lamina.model.ledger import Taken
-from lamina.model.mps import MpsDaemon
+from lamina.core.gpu_readings import GpuReading
+from lamina.core.gpus import Gpu
+from lamina.core.grants import Share
+from lamina.core.ledger import Taken
+from lamina.core.mps import MpsDaemon
 
 Enforcer = Literal["facade", "driver", "whole", "mig", "mps", "none"]
 """What limits the memory: Lamina's facade, the driver in addition to it, MIG, MPS, or nothing, because the GPU is the

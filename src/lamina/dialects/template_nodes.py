@@ -12,16 +12,16 @@ from typing import Any
 import msgspec
 from msgspec import Struct
 
+from lamina.core.cards import card
+from lamina.core.config import Config, NodeSettings
+from lamina.core.gpus import Gpu, Inventory, NativeResource
+from lamina.core.mig_cards import mig_card
+from lamina.core.nodes import kept_out
+from lamina.core.quantities import MAX_MIB
+from lamina.core.sharing import GPU, Strategy
 from lamina.dialects.native_devices import native_resources
 from lamina.dialects.nvidia import node_gpus
 from lamina.errors import BadInput
-from lamina.model.cards import card
-from lamina.model.config import Config, NodeSettings
-from lamina.model.gpus import Gpu, Inventory, NativeResource
-from lamina.model.mig_cards import mig_card
-from lamina.model.nodes import kept_out
-from lamina.model.quantities import MAX_MIB
-from lamina.model.sharing import GPU, Strategy
 
 MOST_GPUS = 128
 """As an Inventory may have."""

@@ -3,14 +3,14 @@
 from collections.abc import Mapping
 from typing import Any
 
+from lamina.core.config import Config
+from lamina.core.requests import PodRequest
 from lamina.dialects.admission import places
 from lamina.dialects.containers import read_containers
 from lamina.dialects.parser import parse
 from lamina.dialects.patches import PatchOperation
 from lamina.dialects.registry import name_index
 from lamina.errors import BadInput
-from lamina.model.config import Config
-from lamina.model.requests import PodRequest
 
 WORKLOADS = {
     "": ("replicationcontrollers",),

@@ -5,10 +5,10 @@ from typing import Any
 
 from msgspec import Struct
 
+from lamina.core.kube_quantity import parse_quantity
+from lamina.core.quantities import MIB
 from lamina.dra.names import CORES, MEMORY, base_request
 from lamina.errors import BadInput, NotYet
-from lamina.model.kube_quantity import parse_quantity
-from lamina.model.quantities import MIB
 
 
 class ClaimedDevice(Struct, frozen=True, kw_only=True, rename="camel", omit_defaults=True):

@@ -6,12 +6,12 @@ from typing import Any
 
 from msgspec import Struct
 
+from lamina.core.kube_quantity import parse_quantity
+from lamina.core.quantities import MIB
 from lamina.dra.names import CORES, MEMORY
 from lamina.dra.slices import COUNTERS, generation
 from lamina.dra.taint_rules import selects
 from lamina.errors import BadInput
-from lamina.model.kube_quantity import parse_quantity
-from lamina.model.quantities import MIB
 
 _Key = tuple[str, str, str]
 """Driver, pool and name of a device or a counter set."""

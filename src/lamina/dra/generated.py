@@ -15,12 +15,12 @@ from typing import Annotated, Any
 import msgspec
 from msgspec import Meta, Struct
 
+from lamina.core.gpus import Mode
+from lamina.core.grants import ComputePolicy
+from lamina.core.requests import ContainerRequest, PodRequest
 from lamina.dra.names import CORES, DRIVER, MEMORY
 from lamina.dra.opaque import SHARE_API, SHARE_CONFIG
 from lamina.errors import BadInput
-from lamina.model.gpus import Mode
-from lamina.model.grants import ComputePolicy
-from lamina.model.requests import ContainerRequest, PodRequest
 
 _PREFIX = "lamina-"
 _MOST_GPUS = 16

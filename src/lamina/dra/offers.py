@@ -13,13 +13,13 @@ from typing import Any
 
 from msgspec import Struct
 
+from lamina.core.gpu_facts import GpuFacts, MigAttributes
+from lamina.core.gpu_modes import MigInstance
+from lamina.core.mig import MigProfile
+from lamina.core.mig_devices import MigDevice
+from lamina.core.quantities import MIB
 from lamina.dra.names import CORES, DRIVER, HAMI_DRIVER, HAMI_TYPE, MEMORY, STANDARD
 from lamina.dra.partitions import PartitionOptions
-from lamina.model.gpu_facts import GpuFacts, MigAttributes
-from lamina.model.gpu_modes import MigInstance
-from lamina.model.mig import MigProfile
-from lamina.model.mig_devices import MigDevice
-from lamina.model.quantities import MIB
 
 _ARCHITECTURES = {5: "Maxwell", 6: "Pascal", 7: "Volta", 8: "Ampere", 9: "Hopper", 10: "Blackwell", 12: "Blackwell"}
 _LATER = {(7, 5): "Turing", (8, 9): "Ada Lovelace"}

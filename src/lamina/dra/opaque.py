@@ -6,10 +6,10 @@ Parameters of a class come before those of the claim.
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Any
 
+from lamina.core.kube_quantity import parse_quantity
+from lamina.core.quantities import MIB
 from lamina.dra.names import base_request
 from lamina.errors import BadInput
-from lamina.model.kube_quantity import parse_quantity
-from lamina.model.quantities import MIB
 
 SHARE_API, SHARE_CONFIG = "lamina.dev/v1alpha1", "ShareConfig"
 _ORDER = ("FromClass", "FromClaim")

@@ -9,10 +9,10 @@ from typing import Any
 
 from msgspec import Struct
 
+from lamina.core.sharing import TimeSlice
 from lamina.dra.names import base_request
 from lamina.dra.opaque import SHARE_API, SHARE_CONFIG, check_fields, is_share_config, matching, own_parameters, read_mib
 from lamina.errors import BadInput
-from lamina.model.sharing import TimeSlice
 
 _API = "resource.nvidia.com/v1beta1"
 _KINDS = {"GpuConfig": "gpu", "MigDeviceConfig": "mig"}

@@ -2,7 +2,7 @@
 
 A GPU has a counter for each memory slice, and one for its media engines where profiles claim some. A MIG device takes
 the slices of its place, and the GPU as a whole takes all counters. So the scheduler never allocates two devices that
-cannot exist at the same time. Compute slices need no counters, as `lamina.model.mig` says.
+cannot exist at the same time. Compute slices need no counters, as `lamina.core.mig` says.
 """
 
 from collections.abc import Iterator, Set
@@ -10,7 +10,7 @@ from typing import Any
 
 from msgspec import Struct
 
-from lamina.model.mig import MigCard, MigProfile, Placed
+from lamina.core.mig import MigCard, MigProfile, Placed
 
 _SLICE = "memory-slice-"
 _MEDIA = "media-engines"

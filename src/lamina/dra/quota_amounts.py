@@ -8,11 +8,11 @@ import re
 from collections.abc import Callable, Iterable, Mapping
 from typing import Any, NamedTuple
 
+from lamina.core.gpus import Inventory
+from lamina.core.kube_quantity import parse_quantity
+from lamina.core.quantities import MIB
 from lamina.dra.names import CORES, MEMORY
 from lamina.errors import BadInput
-from lamina.model.gpus import Inventory
-from lamina.model.kube_quantity import parse_quantity
-from lamina.model.quantities import MIB
 
 _PROFILE = re.compile(
     r"""\s*device\.attributes\[["'][a-z0-9.-]+["']\]\.profile\s*==\s*["']\d+g\.(\d+)gb[^"']*["']\s*"""

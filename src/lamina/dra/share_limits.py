@@ -13,13 +13,13 @@ from typing import Any
 
 from msgspec import Struct, structs
 
+from lamina.core.gpus import Mode
+from lamina.core.grants import ComputePolicy, Share
 from lamina.dra.names import base_request
 from lamina.dra.offers import OfferedDevice
 from lamina.dra.opaque import SHARE_CONFIG, check_fields, is_share_config, matching, own_parameters, read_mib
 from lamina.dra.shares import RequestShares
 from lamina.errors import BadInput
-from lamina.model.gpus import Mode
-from lamina.model.grants import ComputePolicy, Share
 
 
 class ShareLimits(Struct, frozen=True, kw_only=True):

@@ -4,11 +4,11 @@ from collections.abc import Iterable, Mapping, Sequence
 
 from msgspec import Struct, structs
 
+from lamina.core.gpus import Mode
+from lamina.core.grants import ComputePolicy, MigInstance, Share
 from lamina.dra.claims import AllocatedClaim, ClaimedDevice
 from lamina.dra.offers import OfferedDevice
 from lamina.errors import BadInput, NotYet
-from lamina.model.gpus import Mode
-from lamina.model.grants import ComputePolicy, MigInstance, Share
 
 
 class RequestShares(Struct, frozen=True, kw_only=True):

@@ -4,14 +4,14 @@ from collections.abc import Iterable, Mapping, Sequence
 
 from msgspec import Struct
 
+from lamina.core.gpus import Mode
+from lamina.core.sharing import TimeSlice
 from lamina.dra.claims import ClaimedDevice
 from lamina.dra.combinations import Combination, RequestRef
 from lamina.dra.offers import OfferedDevice
 from lamina.dra.parameters import MpsParameters, SharingParameters
 from lamina.dra.shares import RequestShares
 from lamina.errors import BadInput
-from lamina.model.gpus import Mode
-from lamina.model.sharing import TimeSlice
 
 
 class RequestMps(Struct, frozen=True, kw_only=True):

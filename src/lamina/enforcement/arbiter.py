@@ -11,12 +11,12 @@ from collections.abc import Iterator, Mapping, Sequence
 import numpy as np
 from msgspec import Struct, structs
 
+from lamina.core.grants import ComputePolicy
 from lamina.enforcement import layout
 from lamina.enforcement.accounts import AccountHolder, Accounts, Refund, TimeEstimate
 from lamina.enforcement.activity import WINDOW, Activity, Fractions
 from lamina.enforcement.claims import MEASURED, SAMPLED, ClaimedWork, Claims, Confirmation
 from lamina.enforcement.launch_windows import Launcher, LaunchWindows
-from lamina.model.grants import ComputePolicy
 
 RECENT_NS = 50_000_000
 """A container works until it has done nothing for this long: a pause between two launches is none."""

@@ -10,6 +10,7 @@ import os
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 
+from lamina.core.grants import ComputePolicy
 from lamina.enforcement import layout
 from lamina.enforcement.activity import Activity, Reading, slots_read
 from lamina.enforcement.arbiter import RECENT_NS, Decision, Tenant
@@ -21,7 +22,6 @@ from lamina.enforcement.memory_loans import Lending
 from lamina.enforcement.open_usage import OpenUsage
 from lamina.enforcement.usage_arrays import head_bytes, held, hosted
 from lamina.errors import BadInput
-from lamina.model.grants import ComputePolicy
 
 _PPM = 1_000_000
 ASK_NS = 60_000_000_000

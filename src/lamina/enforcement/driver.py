@@ -9,8 +9,8 @@ from pathlib import Path
 
 from msgspec import Struct
 
+from lamina.core.gpu_readings import WORK_LATELY_S
 from lamina.errors import BadInput, Outside
-from lamina.model.gpu_readings import WORK_LATELY_S
 
 LIBRARIES = ("libcuda.so.1", "libnvidia-ml.so.1")
 _DIRECTORIES = (

@@ -6,10 +6,10 @@ from pathlib import Path
 
 from msgspec import Struct, structs
 
+from lamina.core.grants import ComputePolicy
 from lamina.enforcement import layout
 from lamina.enforcement.container_files import read_file, reason
 from lamina.errors import BadInput, Outside
-from lamina.model.grants import ComputePolicy
 
 _UUID = re.compile(r"(GPU|MIG)-[0-9a-fA-F]{8}(-[0-9a-fA-F]{4}){3}-[0-9a-fA-F]{12}")
 LOWEST_PRIORITY = 0xFFFFFFFF

@@ -12,13 +12,13 @@ import os
 from collections.abc import Awaitable, Callable
 from pathlib import Path
 
+from lamina.core.quantities import MIB
 from lamina.enforcement import layout
 from lamina.enforcement.container_files import open_file, reason
 from lamina.enforcement.files import ARBITER, LIMITS, USAGE, write_container
 from lamina.enforcement.limits import DeviceLimit, Limits, read_limits
 from lamina.enforcement.usage import read_usage
 from lamina.errors import NotYet, Outside
-from lamina.model.quantities import MIB
 
 
 class MemoryHeld(NotYet):

@@ -10,6 +10,8 @@ from collections.abc import Iterator, Sequence, Set
 from contextlib import contextmanager, suppress
 from pathlib import Path
 
+from lamina.core.grants import ComputePolicy
+from lamina.core.quantities import MIB, parse_memory_mib
 from lamina.enforcement import guard
 from lamina.enforcement.driver import LocalGpu, choose, find_driver, gpus
 from lamina.enforcement.environment import environment
@@ -17,8 +19,6 @@ from lamina.enforcement.files import write_container
 from lamina.enforcement.limits import DeviceLimit, Limits
 from lamina.enforcement.simulator import find_simulator
 from lamina.errors import BadInput
-from lamina.model.grants import ComputePolicy
-from lamina.model.quantities import MIB, parse_memory_mib
 
 _FORWARDED = frozenset(
     {signal.SIGTERM, signal.SIGINT, signal.SIGHUP, signal.SIGQUIT, signal.SIGUSR1, signal.SIGUSR2, signal.SIGCONT}

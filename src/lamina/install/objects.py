@@ -3,8 +3,8 @@
 from collections.abc import Mapping
 from typing import Any
 
-from lamina.api.v1alpha1.definitions import custom_resource_definitions
 from lamina.configuration import CONFIG_MAP, CONFIG_MAP_KEY
+from lamina.core.definitions import custom_resource_definitions
 from lamina.install.accounts import accounts
 from lamina.install.agent import agent
 from lamina.install.control import control

@@ -6,7 +6,7 @@ All agents share one service account, and a tenant may have all permissions in t
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from lamina.api.v1alpha1 import API_VERSION
+from lamina.core.api_group import API_VERSION
 from lamina.dialects.claim_gate import GATE
 from lamina.dialects.registry import label_prefixes
 from lamina.install.agent import DRA_WANTED

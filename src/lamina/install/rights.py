@@ -7,13 +7,13 @@ from typing import Any
 
 from msgspec import Struct
 
-from lamina.api.v1alpha1.definitions import custom_resource_definitions
 from lamina.configuration import CONFIG_MAP
 from lamina.controller.admission.certificate_store import NAME as CERTIFICATE
 from lamina.controller.admission.webhook_configuration import NAME as WEBHOOKS
 from lamina.controller.binding.turns import NAME as TURNS
 from lamina.controller.extender.issued_store import CLIENT_SECRET, SERVER_SECRET
 from lamina.controller.leadership.election import NAME as LEADERSHIP
+from lamina.core.definitions import custom_resource_definitions
 
 MIG_CONFIGURATIONS = "mig-parted-config"
 SCHEDULER_LEASE = "lamina-scheduler"

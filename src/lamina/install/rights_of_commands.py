@@ -1,10 +1,10 @@
 """The least rights with which commands work that read or change a cluster, for the roles of people."""
 
-from lamina.api.v1alpha1.definitions import custom_resource_definitions
 from lamina.configuration import CONFIG_MAP
 from lamina.controller.admission.certificate_store import NAME as CERTIFICATE
 from lamina.controller.admission.webhook_configuration import NAME as WEBHOOKS
 from lamina.controller.extender.issued_store import CLIENT_SECRET, SERVER_SECRET
+from lamina.core.definitions import custom_resource_definitions
 from lamina.install.rights import Rule
 
 _WEBHOOKS = "mutatingwebhookconfigurations.admissionregistration.k8s.io"

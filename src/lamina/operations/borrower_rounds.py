@@ -7,7 +7,7 @@ then. Evicted, they can start on a GPU that has room. Of each GPU's borrowers th
 import logging
 
 from lamina.controller.assembly import Controller
-from lamina.model.borrowers import BorrowerPolicy
+from lamina.core.borrowers import BorrowerPolicy
 from lamina.operations.notices import Notices, NoticeStep, NoticeTerms, next_step
 from lamina.ports.kube import PODS, Object
 from lamina.ports.polling import FailureLog, poll

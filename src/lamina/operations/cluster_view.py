@@ -14,13 +14,13 @@ from typing import NamedTuple, TypeVar
 import msgspec
 
 from lamina import configuration
-from lamina.api.v1alpha1.conversion import read_inventory
 from lamina.configuration import CONFIG_MAP, CONFIG_MAP_NAMESPACE, Config
 from lamina.configuration.config_map import TextInForce, in_force
 from lamina.controller.ledger.claims import GrantRecord
 from lamina.controller.ledger.grant_objects import grant_record
 from lamina.controller.ledger.grantless_pods import RunningRequest, running_request
 from lamina.controller.ledger.ledger import Ledger
+from lamina.controller.ledger.observed_claims import ObservedClaims
 from lamina.controller.ledger.pod_stages import PodState, Stage, pod_state
 from lamina.controller.ledger.ticket_holders import ticket_holder, without_grant
 from lamina.controller.ledger.used_claims import ClaimName, claims_of
@@ -28,13 +28,14 @@ from lamina.controller.pod_rules import PodRules
 from lamina.controller.pods import ParsedPod, parse_pod
 from lamina.controller.quotas.resource_quotas import ResourceQuotas
 from lamina.controller.scheduling.claim_usage import ClaimUsage
+from lamina.core.gpus import Inventory
+from lamina.core.grants import Grant
+from lamina.core.objects import confirmed_survivors, read_inventory
+from lamina.core.requests import PodRequest
+from lamina.core.survivors import Survivor
 from lamina.dialects import resource_names
 from lamina.dialects.native_devices import native_resources
 from lamina.errors import BadInput
-from lamina.model.gpus import Inventory
-from lamina.model.grants import Grant
-from lamina.model.requests import PodRequest
-from lamina.model.survivors import Survivor
 from lamina.operations import held_claims
 from lamina.operations.claim_quotas import NOT_CHECKED, WaitingForQuotas, waits_for_check
 from lamina.operations.held_room import RoomOfNode, hold_lines, read_holds, reserve_holds
@@ -247,7 +248,13 @@ class ClusterView:
     def node(self, name: str, *, without: str = "") -> NodeState:
         """The node as it is now, without what the pod with the UID `without` holds."""
         taken = self.ledger.holdings.taken(name, without=without)
-        return NodeState.of(name, self.inventories[name], taken, rules=self.config.mig_rules)
+        return NodeState.of(
+            name,
+            self.inventories[name],
+            taken,
+            rules=self.config.mig_rules,
+            allocated=self.ledger.allocated_on(name),
+        )
 
 
 class ClusterObjects(NamedTuple):
@@ -297,6 +304,11 @@ def view_of(objects: ClusterObjects) -> ClusterView:
     return ClusterReader().view_of(objects)
 
 
+class _ReadInventory(NamedTuple):
+    inventory: Inventory
+    confirmed: tuple[str, ...]
+
+
 class _ReadPod(NamedTuple):
     uid: str
     parsed: ParsedPod
@@ -309,7 +321,7 @@ class ClusterReader:
     """Makes views of one cluster, and reads only objects that the view before did not have."""
 
     def __init__(self) -> None:
-        self._inventories = ReadObjects(partial(_readable, read_inventory))
+        self._inventories = ReadObjects(partial(_readable, _read_inventory))
         self._grants = ReadObjects(partial(_readable, grant_record))
         self._config = configuration.DEFAULT
         self._pods = ReadObjects(self._pod)
@@ -326,8 +338,7 @@ class ClusterReader:
         waiting = {each.uid for each in pods if each.state.stage is Stage.PENDING} - granted
         holds = tuple(each for each in read_holds(objects.inventories, time.time()) if each.room.pod_uid in waiting)
         claims = PodClaims(objects.claims)
-        inventories = [claims.observed.marked(each) for each in inventories]
-        ledger, quotas = _ledger(inventories, pods, records, holds), ResourceQuotas()
+        ledger, quotas = _ledger(inventories, claims.observed, pods, records, holds), ResourceQuotas()
         for quota in objects.quotas:
             quotas.observe(quota)
         return ClusterView(
@@ -355,13 +366,22 @@ class ClusterReader:
             return None
 
 
+def _read_inventory(obj: Object) -> _ReadInventory:
+    return _ReadInventory(read_inventory(obj), confirmed_survivors(obj))
+
+
 def _ledger(
-    inventories: list[Inventory], pods: list[_ReadPod], records: list[GrantRecord], holds: Iterable[RoomOfNode]
+    inventories: list[_ReadInventory],
+    claims: ObservedClaims,
+    pods: list[_ReadPod],
+    records: list[GrantRecord],
+    holds: Iterable[RoomOfNode],
 ) -> Ledger:
     ledger = Ledger()
     now = time.monotonic()
-    for inventory in inventories:
-        ledger.observe_inventory(inventory)
+    for inventory, confirmed in inventories:
+        allocated = claims.allocated_on(inventory)
+        ledger.observe_inventory(claims.marked(inventory), confirmed=confirmed, allocated=allocated)
     for pod in pods:
         ledger.observe_pod(pod.uid, pod.state, now, pod.running, claims=pod.claims)
     alive = {pod.uid for pod in pods}

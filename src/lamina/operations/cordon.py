@@ -1,9 +1,9 @@
 """Cordoning one GPU of a node."""
 
-from lamina.api.v1alpha1.conversion import read_inventory
+from lamina.core.gpus import CORDON, Inventory
+from lamina.core.gpus import cordoned as cordoned_gpus
+from lamina.core.objects import read_inventory
 from lamina.errors import BadInput
-from lamina.model.gpus import CORDON, Inventory
-from lamina.model.gpus import cordoned as cordoned_gpus
 from lamina.ports.kube import INVENTORIES, NODES, Conflict, Kube, NotFound
 
 _ATTEMPTS = 5

@@ -3,7 +3,7 @@
 from collections.abc import Iterator, Mapping
 from typing import NamedTuple
 
-from lamina.model.requests import PodRequest
+from lamina.core.requests import PodRequest
 from lamina.operations.cluster_view import ClusterView
 from lamina.placement import HostRefusal, Misfit, Miss, NodeState, fit, miss_of, remedies
 from lamina.ports.kube import Object

@@ -5,10 +5,10 @@ from typing import Any, NamedTuple
 
 from msgspec import Struct, structs
 
+from lamina.core.gpus import Gpu, Mode
+from lamina.core.ledger import NOTHING, Taken
+from lamina.core.pod_status import is_over
 from lamina.errors import BadInput
-from lamina.model.gpus import Gpu, Mode
-from lamina.model.ledger import NOTHING, Taken
-from lamina.model.pod_status import is_over
 from lamina.name_hints import nearest
 from lamina.operations.agent_metrics import ClusterUse, GpuLoad
 from lamina.operations.cluster_view import ClusterView

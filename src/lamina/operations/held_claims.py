@@ -4,11 +4,11 @@ from collections.abc import Callable, Iterator, Mapping
 
 from msgspec import structs
 
+from lamina.core.gpus import Inventory
+from lamina.core.grants import ContainerGrant, Share
+from lamina.core.ledger import Taken, taken_by_claims
+from lamina.core.pod_status import is_over
 from lamina.dra.containers import uses_by_container
-from lamina.model.gpus import Inventory
-from lamina.model.grants import ContainerGrant, Share
-from lamina.model.ledger import Taken, taken_by_claims
-from lamina.model.pod_status import is_over
 from lamina.ports.kube import Object
 
 _SHOWN = 5

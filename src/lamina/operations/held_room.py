@@ -8,11 +8,11 @@ from typing import NamedTuple
 
 import msgspec
 
-from lamina.api.v1alpha1.inventory_status import HeldRoom
 from lamina.controller.ledger.claims import Reservation
 from lamina.controller.ledger.ledger import DoesNotFit, Ledger
+from lamina.core.inventory_status import HeldRoom
+from lamina.core.ledger import Taken, beyond
 from lamina.dialects.groups import group_of
-from lamina.model.ledger import Taken, beyond
 from lamina.ports.kube import Object
 
 

@@ -4,10 +4,10 @@ from collections.abc import Callable, Iterable, Iterator, Mapping
 
 from msgspec import Struct
 
+from lamina.core.gpus import NATIVE_MODES, Inventory, Mode
+from lamina.core.grants import ContainerGrant, Share
+from lamina.core.pod_status import is_over
 from lamina.dialects.containers import read_containers
-from lamina.model.gpus import NATIVE_MODES, Inventory, Mode
-from lamina.model.grants import ContainerGrant, Share
-from lamina.model.pod_status import is_over
 from lamina.operations.agent_metrics import ClusterUse, ShareFigures
 from lamina.operations.cluster_view import ClusterView
 from lamina.operations.held_claims import requests_by_claims

@@ -3,7 +3,7 @@
 from collections.abc import Mapping
 from typing import Any
 
-from lamina.model.idle import IdlePolicy
+from lamina.core.idle import IdlePolicy
 from lamina.operations.notices import NoticeStep, NoticeTerms, next_step
 
 NOTICE = "lamina.dev/idle-notice"

@@ -8,9 +8,9 @@ import logging
 from collections.abc import Mapping, Sequence
 
 from lamina.controller.assembly import Controller
-from lamina.model.idle import IdlePolicy
-from lamina.model.pod_status import is_over
-from lamina.model.workloads import Workload, workload_of
+from lamina.core.idle import IdlePolicy
+from lamina.core.pod_status import is_over
+from lamina.core.workloads import Workload, workload_of
 from lamina.operations.idle_decisions import KEEP, NOTICE, decide, terms
 from lamina.operations.notices import Notices, NoticeStep
 from lamina.operations.workloads import pods_of

@@ -4,8 +4,8 @@ from collections.abc import Iterable
 
 from msgspec import structs
 
-from lamina.model.grants import ContainerGrant
-from lamina.model.ledger import taken_by
+from lamina.core.grants import ContainerGrant
+from lamina.core.ledger import taken_by
 from lamina.operations.agent_metrics import ClusterUse
 
 

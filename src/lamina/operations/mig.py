@@ -7,13 +7,13 @@ from msgspec import Struct
 from lamina.agent.mig.partitioner import FAILED, LABEL, NOT_APPLIED, PENDING, STATE
 from lamina.configuration import CONFIG_MAP_NAMESPACE, mig_parted
 from lamina.configuration.mig_parted import CONFIG_MAP, CONFIG_MAP_KEY
+from lamina.core.cards import card as gpu_card
+from lamina.core.gpus import MigDeviceCount
+from lamina.core.mig import MigCard
+from lamina.core.mig_cards import MIG_CARDS, mig_card
+from lamina.core.mig_devices import PREFIX, strategy_hint
 from lamina.dra.slices import digest_of
 from lamina.errors import BadInput
-from lamina.model.cards import card as gpu_card
-from lamina.model.gpus import MigDeviceCount
-from lamina.model.mig import MigCard
-from lamina.model.mig_cards import MIG_CARDS, mig_card
-from lamina.model.mig_devices import PREFIX, strategy_hint
 from lamina.name_hints import nearest
 from lamina.ports.kube import (
     CONFIG_MAPS,

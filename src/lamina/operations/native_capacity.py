@@ -2,12 +2,12 @@
 
 from collections.abc import Iterable, Iterator, Mapping
 
+from lamina.core.gpus import Inventory
+from lamina.core.kube_quantity import parse_quantity
+from lamina.core.mig_devices import profile_resource, strategy_hint
+from lamina.core.pod_status import is_over
 from lamina.dialects.containers import read_containers
 from lamina.dialects.native_devices import native_resources
-from lamina.model.gpus import Inventory
-from lamina.model.kube_quantity import parse_quantity
-from lamina.model.mig_devices import profile_resource, strategy_hint
-from lamina.model.pod_status import is_over
 from lamina.placement import Cause, Miss
 from lamina.ports.kube import Object
 

@@ -2,9 +2,9 @@
 
 from collections.abc import Iterator
 
+from lamina.core.ledger import taken_by
 from lamina.dialects.groups import group_of
 from lamina.errors import BadInput
-from lamina.model.ledger import taken_by
 from lamina.operations.cluster_view import ClusterView
 from lamina.operations.native_capacity import counted, native_lines
 from lamina.placement import Explanation

@@ -6,9 +6,9 @@ One answer for all views, so that none shows a pod which another one leaves out.
 from collections.abc import Mapping, Sequence
 from typing import NamedTuple
 
+from lamina.core.grants import ContainerGrant, Grant
+from lamina.core.requests import PodRequest
 from lamina.errors import BadInput
-from lamina.model.grants import ContainerGrant, Grant
-from lamina.model.requests import PodRequest
 from lamina.operations.cluster_view import ClusterView
 from lamina.operations.held_claims import requests_by_claims
 from lamina.operations.native_capacity import counted

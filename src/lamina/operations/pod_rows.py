@@ -4,7 +4,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping
 
 from msgspec import Struct
 
-from lamina.model.pod_status import is_over
+from lamina.core.pod_status import is_over
 from lamina.operations.agent_metrics import ClusterUse
 from lamina.operations.cluster_view import ClusterView
 from lamina.operations.held_shares import HeldShare, held_shares, shares_of_survivor

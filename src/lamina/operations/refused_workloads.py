@@ -3,9 +3,9 @@
 from collections.abc import Iterator
 from typing import Any
 
+from lamina.core.config import Config
 from lamina.dialects import check_workload, template_refusal
 from lamina.errors import BadInput
-from lamina.model.config import Config
 from lamina.operations.pod_rows import PodEntry, Selected, refused_row
 from lamina.ports.kube import (
     DAEMON_SETS,

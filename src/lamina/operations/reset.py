@@ -13,18 +13,18 @@ from lamina import configuration
 from lamina.agent.compat import amounts
 from lamina.agent.compat.desired import CompatMetadata, metadata_patch, status_patch
 from lamina.agent.node.watch import observed_node
-from lamina.api.v1alpha1.conversion import read_inventory
-from lamina.api.v1alpha1.definitions import custom_resource_definitions
 from lamina.configuration import CONFIG_MAP, CONFIG_MAP_KEY, CONFIG_MAP_NAMESPACE, Config
 from lamina.configuration.config_map import text_in
 from lamina.configuration.yaml_documents import load_mapping
 from lamina.controller.admission.certificate_store import NAME as CERTIFICATE
 from lamina.controller.admission.webhook_configuration import NAME as WEBHOOKS
 from lamina.controller.extender.issued_store import CLIENT_SECRET, SERVER_SECRET
+from lamina.core.definitions import custom_resource_definitions
+from lamina.core.nodes import kept_out
+from lamina.core.objects import read_inventory
+from lamina.core.pod_status import is_over
 from lamina.dialects import parse, resource_names
 from lamina.errors import BadInput, LaminaError
-from lamina.model.nodes import kept_out
-from lamina.model.pod_status import is_over
 from lamina.operations import cluster_view
 from lamina.operations.held_claims import shares_by_claims
 from lamina.operations.native_capacity import counted
@@ -109,7 +109,7 @@ class Reset:
             late = [
                 inventory["metadata"]["name"]
                 for inventory in listed
-                if any((inventory.get("spec") or {}).get(field) for field in ("gpus", "plain", "mps"))
+                if any((inventory.get("spec") or {}).get(field) for field in ("gpus", "nativeResources", "mps"))
             ]
             left = [f"{each['metadata']['name']}: {one}" for each in listed for one in _undone(each)]
             if not (late or left) or self._clock.monotonic() >= end:

@@ -3,7 +3,6 @@
 from collections.abc import AsyncIterator, Mapping
 from typing import NamedTuple
 
-from lamina.api.v1alpha1.conversion import read_inventory
 from lamina.controller.ledger.grant_objects import grant_record
 from lamina.controller.ledger.pod_stages import pod_state
 from lamina.controller.pods import parse_pod
@@ -19,12 +18,13 @@ from lamina.controller.sizes.answers import (
     without_grant,
 )
 from lamina.controller.sizes.wishes import read_wishes, wanted
+from lamina.core.config import Config
+from lamina.core.gpus import Inventory
+from lamina.core.grants import Grant
+from lamina.core.objects import read_inventory
+from lamina.core.sizes import RESIZE, RESIZE_STATUS, RESIZE_WHEN_HELD, WAIT
 from lamina.dialects import WantedSize
 from lamina.errors import BadInput, LaminaError, Outside
-from lamina.model.config import Config
-from lamina.model.gpus import Inventory
-from lamina.model.grants import Grant
-from lamina.model.sizes import RESIZE, RESIZE_STATUS, RESIZE_WHEN_HELD, WAIT
 from lamina.operations.cluster_view import readable, text_in_force
 from lamina.operations.template_resize import TemplateResizer
 from lamina.operations.workloads import find_workload, pods_of

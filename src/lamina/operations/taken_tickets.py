@@ -5,12 +5,12 @@ from typing import NamedTuple
 
 from lamina.configuration import Config
 from lamina.controller.ledger.ticket_holders import TicketHolder, describe_tickets
+from lamina.core.gpus import Inventory
+from lamina.core.host_size import offered_of
+from lamina.core.pod_status import is_over
+from lamina.core.requests import PodRequest
 from lamina.dialects import dialect_named, tickets_requested
 from lamina.dialects.registry import name_index
-from lamina.model.gpus import Inventory
-from lamina.model.host_size import offered_of
-from lamina.model.pod_status import is_over
-from lamina.model.requests import PodRequest
 from lamina.placement import Cause, Hosts, Miss
 from lamina.ports.kube import Object
 

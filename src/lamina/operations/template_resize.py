@@ -9,9 +9,9 @@ import copy
 from collections.abc import Callable
 from typing import Any
 
+from lamina.core.config import Config
 from lamina.dialects import WantedSize, resize_template
 from lamina.errors import BadInput, NotYet, Outside
-from lamina.model.config import Config
 from lamina.operations.workloads import find_workload
 from lamina.ports.clock import Clock
 from lamina.ports.kube import (

@@ -8,11 +8,11 @@ of it again. Then nodes are cleaned, which needs Lamina's image once more, and f
 from collections.abc import AsyncIterator, Awaitable, Callable
 
 from lamina import configuration
-from lamina.api.v1alpha1.definitions import custom_resource_definitions
 from lamina.configuration import Config
 from lamina.controller.admission.webhook_configuration import NAME as WEBHOOKS
 from lamina.controller.admission.webhook_configuration import NAMESPACE
 from lamina.controller.ledger.ledger import Ledger
+from lamina.core.definitions import custom_resource_definitions
 from lamina.dialects import resource_names
 from lamina.errors import BadInput
 from lamina.install.cleaner import CLEANER, cleaner

@@ -7,7 +7,7 @@ from collections.abc import Callable, Iterator
 
 import msgspec
 
-from lamina.model.requests import ContainerRequest, PodRequest
+from lamina.core.requests import ContainerRequest, PodRequest
 from lamina.operations.cluster_view import ClusterView
 from lamina.placement import Cause, Explanation, NodeState, PodPlacement, fit
 from lamina.placement.state.nodes import GpuState

@@ -7,8 +7,8 @@ way, as in NVIDIA's own DRA driver. It is write-only: the format of its listing 
 import asyncio
 from typing import Protocol
 
+from lamina.core.sharing import TimeSlice
 from lamina.errors import Outside
-from lamina.model.sharing import TimeSlice
 
 _PATIENCE_S = 30.0
 

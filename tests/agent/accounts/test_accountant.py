@@ -23,11 +23,11 @@ from lamina.agent.metrics.history_families import history_families, idle_family
 from lamina.agent.metrics.node_readings import NodeReader
 from lamina.agent.state.gpu_health import ObservedGpu
 from lamina.configuration import DEFAULT
+from lamina.core.grants import ComputePolicy
+from lamina.core.workloads import Workload
 from lamina.dialects.samples import ShareSample
 from lamina.enforcement import layout
 from lamina.errors import Outside
-from lamina.model.grants import ComputePolicy
-from lamina.model.workloads import Workload
 from lamina.ports.files import Files
 from lamina.ports.host import FakeHost
 from tests.agent.node import FACTS, GPU, Node, container, pod_watch, share

@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 from lamina.agent.accounts.amounts import FIGURES, Amounts, total
 from lamina.agent.accounts.book import EMPTY, KEPT_S, LONGEST_S, AccountBook, AccountKey, BookState
 from lamina.agent.accounts.holdings import AccountedGpu, Holding
-from lamina.model.workloads import UNKNOWN, Workload
+from lamina.core.workloads import UNKNOWN, Workload
 
 GIB = 1 << 30
 T4 = AccountedGpu("T4", 16 * GIB)

@@ -4,7 +4,7 @@ import pytest
 
 from lamina.agent.accounts.book import BusyCounter
 from lamina.agent.accounts.idle_pods import idle_pods
-from lamina.model.idle import MAX_IDLE, IdlePod, IdlePolicy
+from lamina.core.idle import MAX_IDLE, IdlePod, IdlePolicy
 
 NOW, HOUR_S = 1_000_000.0, 3600.0
 

@@ -10,7 +10,7 @@ import subprocess
 from pathlib import Path
 
 from lamina.configuration import CONFIG_MAP, CONFIG_MAP_KEY, CONFIG_MAP_NAMESPACE
-from lamina.model.pod_status import runs_containers
+from lamina.core.pod_status import runs_containers
 from lamina.ports.kube import CLUSTER_POLICIES
 from lamina_lab import simgpu
 from lamina_lab.cluster import operator_objects

@@ -3,6 +3,10 @@
 from collections.abc import Iterator, Mapping
 from typing import Any
 
+from lamina.core.config import Config
+from lamina.core.gpus import Gpu
+from lamina.core.grants import MAX_GPUS
+from lamina.core.requests import ContainerRequest, PodRequest
 from lamina.dialects.choices import ChoiceAnnotations
 from lamina.dialects.containers import ContainerManifest, check_not_privileged, read_integer
 from lamina.dialects.metadata import BoundPod, Metadata, NodeFacts
@@ -10,9 +14,6 @@ from lamina.dialects.metrics import ClusterMetrics, MetricTable, NodeMetrics, ga
 from lamina.dialects.patches import PatchOperation
 from lamina.dialects.protocol import Dialect, Listed, PodManifest, ResourceNames, fill_tickets
 from lamina.dialects.samples import GpuSample, GrantedShare
-from lamina.model.config import Config
-from lamina.model.gpus import Gpu
-from lamina.model.requests import MAX_GPUS, ContainerRequest, PodRequest
 from tests.dialects.toy.section import ToySection
 
 PLACED, DEVICES = "toy.example/placed", "toy.example/devices"

@@ -2,7 +2,7 @@
 
 from typing import Annotated
 
-from lamina.api.v1alpha1.field_types import Group, MemoryUnit, ResourceName, Switch, doc
+from lamina.core.field_types import Group, MemoryUnit, ResourceName, Switch, doc
 
 
 class ToyResources(Group, frozen=True, kw_only=True):

@@ -9,8 +9,8 @@ from pathlib import Path
 
 import pytest
 
+from lamina.core.grants import ComputePolicy
 from lamina.enforcement import DeviceLimit, Limits, write_container
-from lamina.model.grants import ComputePolicy
 from lamina_lab import simgpu
 from lamina_lab.simgpu.description import place
 from tests.facade.clients.counting_driver import CountingDriver

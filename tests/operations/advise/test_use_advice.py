@@ -2,7 +2,7 @@
 
 from typing import Any
 
-from lamina.model.gpus import Mode
+from lamina.core.gpus import Mode
 from lamina.operations.advise.shares import advise_shares, idle_shares
 from lamina.operations.advise.use_histories import HistoryOwner, PastUse, UseOverTime, read_use_over_time
 from lamina.operations.cluster_view import ClusterView, read

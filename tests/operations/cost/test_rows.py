@@ -2,8 +2,8 @@
 
 import pytest
 
+from lamina.core.prices import GpuPrice, Pricing
 from lamina.errors import BadInput
-from lamina.model.prices import GpuPrice, Pricing
 from lamina.operations.cost.accounts import ClusterAccounts
 from lamina.operations.cost.rows import CostRow, cost_rows, idle_row
 from tests.operations.cost.samples import account_samples

@@ -6,8 +6,8 @@ from collections.abc import Iterator
 import msgspec
 import pytest
 
-from lamina.api.v1alpha1.conversion import write_inventory
-from lamina.model.gpus import Inventory
+from lamina.core.gpus import Inventory
+from lamina.core.objects import write_spec
 from lamina.operations import cluster_view
 from lamina.operations.cluster_view import ClusterObjects, ClusterReader, view_of
 from lamina.operations.dashboard import pod_cards
@@ -21,7 +21,7 @@ READY = {"n": NodeCondition()}
 
 
 def of_node(each: Inventory) -> Object:
-    return {"metadata": {"name": each.node}, "spec": write_inventory(each)}
+    return {"metadata": {"name": each.node}, "spec": write_spec(each)}
 
 
 def granted(runs: Object, memory_mib: int) -> Object:

@@ -37,7 +37,7 @@ async def _missing_gpus(kube: Kube, plan: LabPlan, config: Config, nodes: dict[s
         if not inventory.get("gpus"):
             return f"the inventory of node {planned.name}"
         allocatable = node["status"].get("allocatable", {})
-        native = [device["resource"] for device in inventory.get("plain", ())]
+        native = [device["resource"] for device in inventory.get("nativeResources", ())]
         missing = next((name for name in native or tickets if allocatable.get(name, "0") == "0"), None)
         if missing is not None:
             return f"{missing} on node {planned.name}"

@@ -2,8 +2,8 @@
 
 from fractions import Fraction
 
+from lamina.core.kube_quantity import parse_quantity
 from lamina.errors import BadInput
-from lamina.model.kube_quantity import parse_quantity
 
 RULE = "quantities must match the regular expression '^([+-]?[0-9.]+)([eEinumkKMGTP]*[-+]?[0-9]*)$'"
 

@@ -4,7 +4,7 @@ driver: "515.86.01"
 cuda: "11.7"
 seed: node-1                 UUIDs derive from it; machines with the same seed have the same UUIDs
 gpus:
-- model: V100-PCIE-32GB      a key or NVML name of lamina.model.cards
+- model: V100-PCIE-32GB      a key or NVML name of lamina.core.cards
   count: 2
 """
 
@@ -14,8 +14,8 @@ import uuid
 import msgspec
 from msgspec import Struct, field
 
+from lamina.core.cards import Card, card
 from lamina.errors import BadInput
-from lamina.model.cards import Card, card
 
 MAX_GPUS = 16
 MAX_NVLINKS = 18

@@ -1,7 +1,7 @@
 """The MIG profiles of a simulated GPU."""
 
-from lamina.model.mig import MigCard
-from lamina.model.mig_cards import mig_card
+from lamina.core.mig import MigCard
+from lamina.core.mig_cards import mig_card
 from lamina_lab.simgpu import layout
 from lamina_lab.simgpu.description import PlacedGpu
 

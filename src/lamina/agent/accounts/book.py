@@ -18,7 +18,7 @@ from msgspec import Struct
 
 from lamina.agent.accounts.amounts import NO_AMOUNTS, Amounts
 from lamina.agent.accounts.holdings import AccountedGpu, Holding, fitting, memory_parts
-from lamina.model.workloads import UNKNOWN, Workload
+from lamina.core.workloads import UNKNOWN, Workload
 
 LONGEST_S = 60.0
 KEPT_S = 86400.0

@@ -4,7 +4,7 @@ from collections.abc import Mapping, Sequence
 
 from msgspec import Struct
 
-from lamina.model.workloads import UNKNOWN, Workload
+from lamina.core.workloads import UNKNOWN, Workload
 
 
 class AccountedGpu(Struct, frozen=True):

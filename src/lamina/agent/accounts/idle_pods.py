@@ -3,7 +3,7 @@
 from collections.abc import Iterable
 
 from lamina.agent.accounts.book import BusyCounter
-from lamina.model.idle import MAX_IDLE, IdlePod, IdlePolicy
+from lamina.core.idle import MAX_IDLE, IdlePod, IdlePolicy
 
 _HOUR_S = 3600.0
 

@@ -3,7 +3,7 @@
 from collections.abc import Mapping, Sequence
 from typing import NamedTuple
 
-from lamina.model.workloads import UNKNOWN, Workload, workload_of
+from lamina.core.workloads import UNKNOWN, Workload, workload_of
 from lamina.ports.kube import Object
 
 

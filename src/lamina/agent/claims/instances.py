@@ -13,8 +13,8 @@ from lamina.agent.context import NodeContext
 from lamina.agent.mig.on_demand import OnDemandMig
 from lamina.agent.state.claim_record import PreparedClaim, PreparedRequest
 from lamina.agent.state.record import Instance, instance_of
+from lamina.core.gpus import Mode
 from lamina.dra.names import cdi_name
-from lamina.model.gpus import Mode
 
 
 class ClaimInstances:

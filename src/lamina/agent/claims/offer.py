@@ -10,12 +10,12 @@ from lamina.agent.inventory.builder import OnDemandInstances
 from lamina.agent.mig.on_demand import required_instances
 from lamina.agent.state.gpu_health import ObservedGpu
 from lamina.agent.state.record import Instance
+from lamina.core.mig import Placed
+from lamina.core.mig_cards import mig_card
+from lamina.core.mig_rules import rule_for
 from lamina.dra.offers import DriverVersions, OfferedDevice, OfferedGpu, offered_devices, shared_counters
 from lamina.dra.partitions import PartitionOptions
 from lamina.errors import Outside
-from lamina.model.mig import Placed
-from lamina.model.mig_cards import mig_card
-from lamina.model.mig_rules import rule_for
 
 REFUSED_S = 60.0
 

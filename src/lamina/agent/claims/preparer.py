@@ -31,6 +31,7 @@ from lamina.agent.context import NodeContext
 from lamina.agent.inventory.advertisement import Advertisement
 from lamina.agent.prepare.plan import WriteLimits, write_folders, write_plan
 from lamina.agent.state.claim_record import PreparedClaim, PreparedMps, PreparedRequest
+from lamina.core.grants import ContainerGrant
 from lamina.dra.claims import AllocatedClaim, ClaimedDevice
 from lamina.dra.combinations import RequestRef, RequestUse, request_uses
 from lamina.dra.names import base_request, cdi_name
@@ -41,7 +42,6 @@ from lamina.dra.shares import RequestShares, request_shares, require_room
 from lamina.dra.sharing import RequestSharing, check_alone, request_sharing
 from lamina.enforcement.slot_locks import is_in_use
 from lamina.errors import NotYet, Outside
-from lamina.model.grants import ContainerGrant
 
 log = logging.getLogger(__name__)
 

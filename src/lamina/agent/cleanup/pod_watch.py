@@ -7,8 +7,8 @@ from lamina.agent.cleanup.survivors import SurvivorPublisher
 from lamina.agent.context import NodeContext
 from lamina.agent.devices.tickets import ticket_kinds
 from lamina.agent.state.cluster import requested
-from lamina.model.pod_status import has_terminated, is_over
-from lamina.model.sizes import RESIZE_STATUS
+from lamina.core.pod_status import has_terminated, is_over
+from lamina.core.sizes import RESIZE_STATUS
 from lamina.ports.kube import PODS, Object, follow
 from lamina.ports.kube.follow import DELETED, SYNCED
 

@@ -16,9 +16,9 @@ from lamina.agent.cleanup.pod_processes import PodProcesses
 from lamina.agent.context import NodeContext
 from lamina.agent.devices.native_devices import all_native
 from lamina.agent.state.record import Allocation, Bound
-from lamina.model.gpus import Mode
-from lamina.model.grants import ContainerGrant, Share
-from lamina.model.survivors import MAX_SURVIVORS, Survivor
+from lamina.core.gpus import Mode
+from lamina.core.grants import ContainerGrant, Share
+from lamina.core.survivors import MAX_SURVIVORS, Survivor
 from lamina.ports.polling import FailureLog, poll
 
 log = logging.getLogger(__name__)

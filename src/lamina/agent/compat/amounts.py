@@ -17,9 +17,9 @@ refuses nothing that was granted, however GPUs or settings of the node have chan
 from collections.abc import Mapping
 
 from lamina.configuration import DEFAULT, Config
+from lamina.core.gpus import Inventory
 from lamina.dialects import resource_names
 from lamina.dialects.registry import names_with_sums
-from lamina.model.gpus import Inventory
 
 PLENTY = 2**31 - 1
 """More than the pods of a node can hold of anything, in any unit."""

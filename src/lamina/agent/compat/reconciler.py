@@ -13,9 +13,9 @@ from lamina.agent.context import NodeContext
 from lamina.agent.inventory.advertisement import Advertisement
 from lamina.agent.state.observable import Observable
 from lamina.agent.state.observed_node import ObservedNode
+from lamina.core.nodes import kept_out
 from lamina.dialects.metadata import NodeFacts
 from lamina.errors import Outside
-from lamina.model.nodes import kept_out
 from lamina.ports.host import Host
 from lamina.ports.kube import NODES
 from lamina.ports.polling import FailureLog, poll

@@ -2,9 +2,9 @@
 
 from pathlib import Path
 
+from lamina.core.grants import ContainerGrant, Share
+from lamina.core.quantities import MIB
 from lamina.enforcement import DeviceLimit, Limits, write_container
-from lamina.model.grants import ContainerGrant, Share
-from lamina.model.quantities import MIB
 
 
 def container_limits(container: ContainerGrant, shares: tuple[Share, ...]) -> Limits:

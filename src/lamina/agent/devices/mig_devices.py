@@ -5,10 +5,10 @@ from collections.abc import Mapping, Sequence
 
 from lamina.agent.devices.native_devices import Unit, native_kind
 from lamina.agent.state.gpu_health import ObservedGpu
-from lamina.model.gpu_facts import GpuFacts
-from lamina.model.gpus import MigDeviceCount
-from lamina.model.mig_devices import NO_STRATEGY, NONE, SINGLE, MigDevice, profile_resource, single_strategy_problem
-from lamina.model.sharing import GPU, ReplicaSharing
+from lamina.core.gpu_facts import GpuFacts
+from lamina.core.gpus import MigDeviceCount
+from lamina.core.mig_devices import NO_STRATEGY, NONE, SINGLE, MigDevice, profile_resource, single_strategy_problem
+from lamina.core.sharing import GPU, ReplicaSharing
 
 
 def units_by_resource(

@@ -10,8 +10,8 @@ from typing import NamedTuple
 
 from lamina.agent.devices.tickets import KubeletDevice
 from lamina.configuration.nvidia import NvidiaConfig
-from lamina.model.gpus import NativeResource
-from lamina.model.sharing import GPU, ReplicaSharing, Replicated, Strategy
+from lamina.core.gpus import NativeResource
+from lamina.core.sharing import GPU, ReplicaSharing, Replicated, Strategy
 
 _NATIVE = re.compile(r"(GPU|MIG)-[^:]+(::[0-9]+)?")
 

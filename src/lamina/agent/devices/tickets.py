@@ -10,9 +10,9 @@ from collections.abc import Iterable, Set
 from typing import NamedTuple
 
 from lamina.configuration import Config
+from lamina.core.gpus import Gpu, Mode
+from lamina.core.grants import ContainerGrant
 from lamina.dialects import resource_names
-from lamina.model.gpus import Gpu, Mode
-from lamina.model.grants import ContainerGrant
 
 _MAX_INSTANCES = 7
 """MIG instances on one GPU."""

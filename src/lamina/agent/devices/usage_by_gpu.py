@@ -8,8 +8,8 @@ from msgspec import structs
 from lamina.agent.devices.native_devices import all_native, is_native, unit_uuid
 from lamina.agent.devices.tickets import KubeletDevice
 from lamina.agent.state.record import Allocation
-from lamina.model.claims import HeldClaim
-from lamina.model.gpus import Gpu, Mode
+from lamina.core.claims import HeldClaim
+from lamina.core.gpus import Gpu, Mode
 
 
 class GpuUse(NamedTuple):

@@ -11,9 +11,9 @@ from lamina.agent.devices.usage_by_gpu import DevicesInUse
 from lamina.agent.inventory.reducer import AdvertisementState, Devices, advertise, nothing_advertised
 from lamina.agent.state.gpu_health import ObservedGpu
 from lamina.agent.state.observable import Observable
-from lamina.model.gpus import Inventory
-from lamina.model.mps import MpsDaemon
-from lamina.model.quantities import MIB
+from lamina.core.gpus import Inventory
+from lamina.core.mps import MpsDaemon
+from lamina.core.quantities import MIB
 
 
 class Advertisement:

@@ -6,8 +6,8 @@ from typing import NamedTuple
 from lamina.agent.state.gpu_health import ObservedGpu
 from lamina.agent.state.record import Instance
 from lamina.configuration import NodeSettings
-from lamina.model.gpus import ExistingMigInstance, Gpu, Inventory, Mode
-from lamina.model.mig_cards import mig_card
+from lamina.core.gpus import ExistingMigInstance, Gpu, Inventory, Mode
+from lamina.core.mig_cards import mig_card
 from lamina.ports.nvml import GpuFacts
 
 

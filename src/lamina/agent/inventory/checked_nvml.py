@@ -9,8 +9,8 @@ from typing import TypeVar
 
 from lamina.agent.inventory.builder import build_inventory
 from lamina.agent.state.gpu_health import ObservedGpu
-from lamina.api.v1alpha1.conversion import read_inventory, write_inventory
 from lamina.configuration import NodeSettings
+from lamina.core.objects import read_inventory, write_spec
 from lamina.errors import Outside
 from lamina.ports.nvml import GpuFacts, Nvml, XidEvent
 from lamina.ports.set_aside import SetAside
@@ -63,4 +63,4 @@ class CheckedNvml:
 def check_describable(facts: GpuFacts, settings: NodeSettings) -> None:
     """Raises BadInput for a GPU with which the API server and the controller would refuse the whole Inventory."""
     inventory = build_inventory("node", "", (ObservedGpu(facts),), settings)
-    read_inventory({"metadata": {"name": "node"}, "spec": write_inventory(inventory)})
+    read_inventory({"metadata": {"name": "node"}, "spec": write_spec(inventory)})

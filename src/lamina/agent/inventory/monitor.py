@@ -7,8 +7,8 @@ from lamina.agent.inventory.advertisement import Advertisement
 from lamina.agent.inventory.checked_nvml import CheckedNvml
 from lamina.agent.state.gpu_health import HealthTracker
 from lamina.configuration import HealthRules
+from lamina.core.gpus import Gpu, Inventory
 from lamina.errors import Outside
-from lamina.model.gpus import Gpu, Inventory
 from lamina.ports.clock import Clock
 from lamina.ports.kube import NODES, EventRecorder
 from lamina.ports.nvml import GpuFacts

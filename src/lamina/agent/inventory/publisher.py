@@ -5,8 +5,8 @@ import logging
 
 from lamina.agent.state.cluster import ClusterClient, SpecVersion, spec_version
 from lamina.agent.state.observable import Observable
+from lamina.core.gpus import Inventory
 from lamina.errors import Outside
-from lamina.model.gpus import Inventory
 from lamina.ports.clock import Clock
 from lamina.ports.kube import INVENTORIES, Kube, Object, follow
 from lamina.ports.kube.follow import DELETED, SYNCED

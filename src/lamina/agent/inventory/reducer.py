@@ -19,16 +19,16 @@ from lamina.agent.devices.usage_by_gpu import DevicesInUse, GpuUse, accepts_gran
 from lamina.agent.inventory.builder import OnDemandInstances, build_inventory, empty_inventory
 from lamina.agent.state.gpu_health import ObservedGpu
 from lamina.configuration import NodeSettings
-from lamina.model.borrowers import DisplacedBorrower
-from lamina.model.claims import MAX_CLAIMS, HeldClaim
-from lamina.model.gpus import Gpu, Inventory, MigDeviceCount, Mode, NativeResource
-from lamina.model.grants import MigInstance, Share
-from lamina.model.idle import IdlePod
-from lamina.model.mig_devices import NONE, SINGLE, MigDevice, single_strategy_problem
-from lamina.model.mps import MpsDaemon
-from lamina.model.sharing import GPU, ReplicaSharing, TimeSlice
-from lamina.model.sizes import AppliedSize
-from lamina.model.survivors import Survivor
+from lamina.core.borrowers import DisplacedBorrower
+from lamina.core.claims import MAX_CLAIMS, HeldClaim
+from lamina.core.gpus import Gpu, Inventory, MigDeviceCount, Mode, NativeResource
+from lamina.core.grants import MigInstance, Share
+from lamina.core.idle import IdlePod
+from lamina.core.mig_devices import NONE, SINGLE, MigDevice, single_strategy_problem
+from lamina.core.mps import MpsDaemon
+from lamina.core.sharing import GPU, ReplicaSharing, TimeSlice
+from lamina.core.sizes import AppliedSize
+from lamina.core.survivors import Survivor
 
 Devices = tuple[KubeletDevice, ...]
 

@@ -29,10 +29,10 @@ from lamina.agent.state.observable import Observable
 from lamina.agent.state.observed_node import ObservedNode
 from lamina.configuration import Config
 from lamina.configuration.nvidia import NvidiaConfig
-from lamina.model.gpus import NATIVE_MODES, Mode
-from lamina.model.mig_devices import SINGLE
-from lamina.model.nodes import kept_out
-from lamina.model.sharing import GPU, Strategy
+from lamina.core.gpus import NATIVE_MODES, Mode
+from lamina.core.mig_devices import SINGLE
+from lamina.core.nodes import kept_out
+from lamina.core.sharing import GPU, Strategy
 from lamina.ports.host import Host
 from lamina.ports.kubelet.registration import PLUGIN_FOLDER
 from lamina.ports.supervision import keep_running

@@ -6,9 +6,9 @@ from lamina.agent.containers.paths import folder_names
 from lamina.agent.context import NodeContext
 from lamina.agent.limits.context_figures import ContextFigures
 from lamina.agent.limits.displaced import DisplacedBorrowers
+from lamina.core.borrowers import DisplacedBorrower
 from lamina.enforcement.arbitration import Arbitration, Capacity, Confirm, Report
 from lamina.enforcement.reserve import fill_reserve
-from lamina.model.borrowers import DisplacedBorrower
 from lamina.ports.host import Host
 
 LOOK_S = 0.1

@@ -13,9 +13,9 @@ from lamina.agent.containers.paths import folder_name, pod_uid_of
 from lamina.agent.context import NodeContext
 from lamina.agent.limits.process_owners import ProcessOwners
 from lamina.agent.state.record import Bound
+from lamina.core.gpu_modes import Mode
 from lamina.enforcement.claims import UNCONFIRMED, Confirmation
 from lamina.errors import Outside
-from lamina.model.gpu_modes import Mode
 from lamina.ports.host import Host
 from lamina.ports.nvml import GpuReading
 

@@ -4,7 +4,7 @@ from collections.abc import Iterable, Mapping
 from pathlib import Path
 
 from lamina.agent.containers.paths import pod_uid_of
-from lamina.model.borrowers import MAX_DISPLACED, BorrowerPolicy, DisplacedBorrower
+from lamina.core.borrowers import MAX_DISPLACED, BorrowerPolicy, DisplacedBorrower
 
 CALM_S = 5.0
 """A borrower that returns its memory for so long is another case when it is displaced again."""

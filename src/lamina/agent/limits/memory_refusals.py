@@ -12,9 +12,9 @@ from typing import NamedTuple
 from lamina.agent.containers.paths import LIMITS, USAGE, folder_name
 from lamina.agent.context import NodeContext
 from lamina.agent.state.record import Bound
+from lamina.core.quantities import MIB
 from lamina.enforcement import read_limits, read_usage
 from lamina.errors import LaminaError
-from lamina.model.quantities import MIB
 from lamina.ports.kube import PODS, RESOURCE_CLAIMS
 
 REASON = "OutOfGpuMemory"

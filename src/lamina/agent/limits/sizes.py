@@ -15,12 +15,12 @@ from lamina.agent.containers.paths import LIMITS, folder_name
 from lamina.agent.context import NodeContext
 from lamina.agent.limits.process_owners import ProcessOwners
 from lamina.agent.state.record import Bound
+from lamina.core.grants import ContainerGrant
+from lamina.core.quantities import MIB
+from lamina.core.sizes import MAX_APPLIED, AppliedSize, raised, size_of, usable
 from lamina.enforcement import Limits, read_limits
 from lamina.enforcement.live_limits import MemoryHeld, resize_container
 from lamina.errors import LaminaError
-from lamina.model.grants import ContainerGrant
-from lamina.model.quantities import MIB
-from lamina.model.sizes import MAX_APPLIED, AppliedSize, raised, size_of, usable
 from lamina.ports.polling import FailureLog, poll
 
 log = logging.getLogger(__name__)

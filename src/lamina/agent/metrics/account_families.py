@@ -6,7 +6,7 @@ from prometheus_client.core import CounterMetricFamily, GaugeMetricFamily
 
 from lamina.agent.accounts.amounts import Amounts
 from lamina.agent.accounts.book import Account, BookState
-from lamina.model.prices import Pricing
+from lamina.core.prices import Pricing
 
 _PARTS = {
     "memory": ("requested", "used", "borrowed"),

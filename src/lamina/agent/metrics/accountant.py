@@ -15,9 +15,9 @@ from lamina.agent.accounts.pod_owners import PodOwners
 from lamina.agent.context import NodeContext
 from lamina.agent.inventory.advertisement import Advertisement
 from lamina.agent.metrics.node_readings import NodeReader
+from lamina.core.quantities import MIB
+from lamina.core.workloads import UNKNOWN
 from lamina.dialects.samples import MigSample, ShareSample
-from lamina.model.quantities import MIB
-from lamina.model.workloads import UNKNOWN
 from lamina.ports.polling import FailureLog, poll
 
 log = logging.getLogger(__name__)

@@ -14,14 +14,14 @@ import msgspec
 from lamina.agent.containers.paths import ARBITER, LIMITS, USAGE, HostPaths, folder_name
 from lamina.agent.state.gpu_health import ObservedGpu
 from lamina.agent.state.record import Allocation, Bound
+from lamina.core.mig_cards import mig_card
+from lamina.core.mps import MpsDaemon
+from lamina.core.quantities import MIB
 from lamina.dialects.samples import Enforcer, MigSample, ShareSample
 from lamina.enforcement import DeviceLimit, Usage, read_limits, read_usage
 from lamina.enforcement.layout import KINDS
 from lamina.enforcement.window_lengths import read_window_lengths
 from lamina.errors import LaminaError
-from lamina.model.mig_cards import mig_card
-from lamina.model.mps import MpsDaemon
-from lamina.model.quantities import MIB
 from lamina.ports.files import Files
 from lamina.ports.nvml import GpuReading
 from lamina.ports.set_aside import SetAside

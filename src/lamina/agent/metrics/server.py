@@ -15,8 +15,8 @@ from lamina.agent.metrics.account_families import account_families, price_family
 from lamina.agent.metrics.families import families, look_family
 from lamina.agent.metrics.history_families import history_families, idle_family
 from lamina.agent.metrics.node_readings import NodeReader, NodeReadings
+from lamina.core.quantities import MIB
 from lamina.dialects.samples import GpuSample
-from lamina.model.quantities import MIB
 from lamina.ports.caller_reviews import CallerReviews
 from lamina.ports.host import Host
 from lamina.ports.listener import Address, listening

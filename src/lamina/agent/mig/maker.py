@@ -7,8 +7,8 @@ import asyncio
 
 from lamina.agent.mig.ownership import Ownership
 from lamina.agent.state.record import Instance
+from lamina.core.mig import Placed
 from lamina.errors import NotYet, Outside
-from lamina.model.mig import Placed
 from lamina.ports.nvml import GpuFacts, MigInstanceFacts, Nvml
 
 

@@ -16,10 +16,10 @@ from lamina.agent.mig.maker import MigMaker, instance_at
 from lamina.agent.mig.users import pods_using, processes_using
 from lamina.agent.state.gpu_health import ObservedGpu
 from lamina.agent.state.record import Instance, instance_of
+from lamina.core.gpus import Mode
+from lamina.core.grants import Share
+from lamina.core.mig import Placed
 from lamina.errors import NotYet, Outside
-from lamina.model.gpus import Mode
-from lamina.model.grants import Share
-from lamina.model.mig import Placed
 from lamina.ports.nvml import GpuFacts, MigInstanceFacts
 from lamina.ports.polling import FailureLog, poll
 

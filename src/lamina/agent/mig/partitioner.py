@@ -22,8 +22,8 @@ from lamina.agent.state.observed_node import ObservedNode
 from lamina.agent.state.record import Instance, instance_of
 from lamina.configuration import CONFIG_MAP_NAMESPACE, mig_parted
 from lamina.configuration.mig_parted import CONFIG_MAP, CONFIG_MAP_KEY, Configs, MigTarget, SelectableGpu
+from lamina.core.mig_devices import MigDevice
 from lamina.errors import BadInput, NotYet, Outside
-from lamina.model.mig_devices import MigDevice
 from lamina.ports.kube import CONFIG_MAPS, NODES, NotFound
 from lamina.ports.polling import FailureLog, poll
 

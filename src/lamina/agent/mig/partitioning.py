@@ -12,8 +12,8 @@ from collections.abc import Awaitable, Callable, Sequence
 from lamina.agent.mig.maker import MigMaker
 from lamina.agent.mig.users import Users
 from lamina.configuration.mig_parted import MigTarget
+from lamina.core.mig import MigCard, Placed
 from lamina.errors import BadInput, NotYet
-from lamina.model.mig import MigCard, Placed
 from lamina.ports.nvml import GpuFacts, MigInstanceFacts
 
 

@@ -4,7 +4,7 @@ from collections.abc import Mapping
 from typing import NamedTuple
 
 from lamina.agent.containers.cdi import Mount
-from lamina.model.grants import Share
+from lamina.core.grants import Share
 from lamina.ports.mps import Home
 
 PIPE = "CUDA_MPS_PIPE_DIRECTORY"

@@ -8,8 +8,8 @@ import re
 
 from msgspec import Struct
 
+from lamina.core.sharing import MPS_CLIENTS, MPS_CLIENTS_BEFORE_VOLTA
 from lamina.errors import BadInput
-from lamina.model.sharing import MPS_CLIENTS, MPS_CLIENTS_BEFORE_VOLTA
 from lamina.ports.nvml import GpuFacts
 
 _VOLTA = (7, 0)

@@ -23,9 +23,9 @@ from lamina.agent.mps.client_limits import ClientLimits, client_limits
 from lamina.agent.mps.journal import DaemonJournal, JournaledDaemon
 from lamina.agent.mps.lifecycle import DaemonLifecycle
 from lamina.agent.mps.restart_backoff import RestartBackoff
+from lamina.core.gpus import Mode
+from lamina.core.mps import MpsDaemon, MpsState
 from lamina.errors import BadInput, NotYet, Outside
-from lamina.model.gpus import Mode
-from lamina.model.mps import MpsDaemon, MpsState
 from lamina.ports.mps import Hangs, Home, MpsServiceDown
 from lamina.ports.polling import poll
 

@@ -7,9 +7,9 @@ from collections.abc import Iterable
 
 from lamina.agent.mps.client_edits import NO_EDITS, ClientEdits, share_edits
 from lamina.agent.mps.daemons import DaemonSupervisor
+from lamina.core.gpus import Mode
+from lamina.core.grants import ContainerGrant, Share
 from lamina.errors import NotYet
-from lamina.model.gpus import Mode
-from lamina.model.grants import ContainerGrant, Share
 
 
 class GrantClients:

@@ -11,8 +11,8 @@ from lamina.agent.mps.grant_clients import GrantClients
 from lamina.agent.mps.journal import DaemonJournal
 from lamina.agent.mps.lifecycle import DaemonLifecycle
 from lamina.configuration.nvidia.rules import DEFAULT_MPS_ROOT
-from lamina.model.mps import MpsDaemon
-from lamina.model.sharing import GPU, Strategy
+from lamina.core.mps import MpsDaemon
+from lamina.core.sharing import GPU, Strategy
 from lamina.ports.kube import NODES, EventRecorder
 from lamina.ports.mps import Mps
 

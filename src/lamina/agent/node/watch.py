@@ -11,9 +11,9 @@ from lamina.agent.context import NodeContext
 from lamina.agent.inventory.advertisement import Advertisement
 from lamina.agent.state.observable import Observable
 from lamina.agent.state.observed_node import ObservedNode
+from lamina.core.gpus import CORDON, cordoned
+from lamina.core.nodes import kept_out
 from lamina.dialects.registry import observed_annotations
-from lamina.model.gpus import CORDON, cordoned
-from lamina.model.nodes import kept_out
 from lamina.ports.kube import NODES, Object, follow
 
 log = logging.getLogger(__name__)

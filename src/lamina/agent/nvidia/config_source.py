@@ -16,8 +16,8 @@ from lamina.configuration import Config
 from lamina.configuration.nvidia import choose, load
 from lamina.configuration.nvidia.choice import EMPTY, LABEL
 from lamina.configuration.yaml_documents import shown
+from lamina.core.object_names import is_object_name
 from lamina.errors import BadInput
-from lamina.model.object_names import is_object_name
 from lamina.ports.kube import CLUSTER_POLICIES, CONFIG_MAPS, NODES, Kube, NotFound, Object, Refused
 
 

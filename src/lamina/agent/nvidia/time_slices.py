@@ -15,9 +15,9 @@ import msgspec
 
 from lamina.agent.context import NodeContext
 from lamina.agent.inventory.advertisement import Advertisement
+from lamina.core.gpus import Inventory, Mode
+from lamina.core.sharing import Strategy, TimeSlice
 from lamina.errors import Outside
-from lamina.model.gpus import Inventory, Mode
-from lamina.model.sharing import Strategy, TimeSlice
 from lamina.ports.kube import NODES, EventRecorder
 from lamina.ports.polling import FailureLog, poll
 from lamina.ports.time_slices import TimeSlices

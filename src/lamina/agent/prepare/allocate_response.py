@@ -14,7 +14,7 @@ from typing import NamedTuple
 from lamina.agent.containers.cdi import VISIBLE, VOLUMES
 from lamina.agent.state.gpu_health import ObservedGpu
 from lamina.configuration.nvidia import NvidiaConfig
-from lamina.model.mig_devices import MigDevice
+from lamina.core.mig_devices import MigDevice
 from lamina.ports.host import Host
 from lamina.ports.kubelet import deviceplugin_pb2 as messages
 

@@ -9,8 +9,8 @@ from collections.abc import Collection
 
 from lamina.agent.devices.native_devices import all_native
 from lamina.agent.state.record import Allocation, Bound
+from lamina.core.gpus import Mode
 from lamina.errors import NotYet
-from lamina.model.gpus import Mode
 
 
 def check_modes(starting: Collection[Bound], others: Collection[Allocation], *, native: bool = False) -> None:

@@ -24,9 +24,9 @@ from lamina.agent.prepare.ticket_owner import owner_of
 from lamina.agent.state.gpu_health import ObservedGpu
 from lamina.agent.state.record import Allocation
 from lamina.configuration.nvidia import NvidiaConfig
+from lamina.core.gpus import Mode
+from lamina.core.grants import ContainerGrant, Share
 from lamina.errors import NotYet
-from lamina.model.gpus import Mode
-from lamina.model.grants import ContainerGrant, Share
 
 log = logging.getLogger(__name__)
 

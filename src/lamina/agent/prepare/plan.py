@@ -16,9 +16,9 @@ from lamina.agent.containers.paths import ARBITER, LIMITS, USAGE, HostPaths, fol
 from lamina.agent.mps.client_edits import NO_EDITS, ClientEdits
 from lamina.agent.state.gpu_health import ObservedGpu
 from lamina.agent.state.record import Bound, Instance, Record, instance_of
+from lamina.core.gpus import Mode
+from lamina.core.grants import ContainerGrant, Share
 from lamina.errors import NotYet
-from lamina.model.gpus import Mode
-from lamina.model.grants import ContainerGrant, Share
 from lamina.ports.files import Files
 
 WriteLimits = Callable[[Path, ContainerGrant, tuple[Share, ...]], None]

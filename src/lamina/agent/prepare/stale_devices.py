@@ -6,8 +6,8 @@ from lamina.agent.containers import cdi
 from lamina.agent.containers.paths import HostPaths
 from lamina.agent.inventory.advertisement import Advertisement
 from lamina.agent.state.record import DeviceIds, Record
+from lamina.core.gpus import Mode
 from lamina.errors import NotYet
-from lamina.model.gpus import Mode
 from lamina.ports.files import Files
 
 

@@ -25,8 +25,8 @@ from typing import NamedTuple
 from lamina.agent.context import NodeContext
 from lamina.agent.devices.tickets import TicketKind
 from lamina.agent.state.record import Allocation, DeviceIds
+from lamina.core.grants import ContainerGrant, Grant
 from lamina.errors import NotYet, Outside
-from lamina.model.grants import ContainerGrant, Grant
 from lamina.ports.kubelet.checkpoint import Assignment, read_assignments
 from lamina.ports.kubelet.podresources import Holder
 

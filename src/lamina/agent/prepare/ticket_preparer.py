@@ -25,9 +25,9 @@ from lamina.agent.prepare.plan import PodRef, PreparationPlan, WriteLimits, exec
 from lamina.agent.prepare.ticket_owner import Owner, assign_names, owner_of
 from lamina.agent.state.gpu_health import ObservedGpu
 from lamina.agent.state.record import Instance
+from lamina.core.grants import Grant
+from lamina.core.sizes import usable
 from lamina.errors import BadInput, NotYet
-from lamina.model.grants import Grant
-from lamina.model.sizes import usable
 
 log = logging.getLogger(__name__)
 

@@ -12,15 +12,15 @@ import msgspec
 from msgspec import Struct, structs
 
 from lamina.agent.state.record import Allocation, Bound, instance_of
+from lamina.core.claims import HeldClaim
+from lamina.core.gpus import Mode
+from lamina.core.grants import ContainerGrant, Share
+from lamina.core.sharing import TimeSlice
 from lamina.dra.claims import ClaimedDevice
 from lamina.dra.combinations import RequestRef
 from lamina.dra.names import cdi_name
 from lamina.dra.shares import together
 from lamina.errors import NotYet, Outside
-from lamina.model.claims import HeldClaim
-from lamina.model.gpus import Mode
-from lamina.model.grants import ContainerGrant, Share
-from lamina.model.sharing import TimeSlice
 from lamina.ports.files import Files
 
 

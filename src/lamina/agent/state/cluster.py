@@ -3,11 +3,11 @@
 from collections.abc import Mapping, Set
 from typing import NamedTuple
 
-from lamina.api.v1alpha1.conversion import read_grant, read_inventory, write_inventory
+from lamina.core.gpus import Inventory
+from lamina.core.grants import Grant, grant_name
+from lamina.core.objects import read_grant, read_inventory, write_spec
+from lamina.core.pod_status import is_over
 from lamina.errors import Outside
-from lamina.model.gpus import Inventory
-from lamina.model.grants import Grant, grant_name
-from lamina.model.pod_status import is_over
 from lamina.ports.kube import GRANTS, INVENTORIES, NODES, PODS, Kube, NotFound, Object
 from lamina.ports.set_aside import SetAside
 
@@ -128,7 +128,7 @@ class ClusterClient:
 
     async def write_inventory(self, inventory: Inventory) -> WrittenInventory:
         """Create or update the node's Inventory, unless it is as wanted."""
-        spec = write_inventory(inventory)
+        spec = write_spec(inventory)
         try:
             current = await self._kube.get(INVENTORIES, self._node)
         except NotFound:

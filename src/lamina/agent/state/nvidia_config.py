@@ -3,7 +3,7 @@
 from msgspec import Struct
 
 from lamina.configuration.nvidia import NvidiaConfig
-from lamina.model.sharing import ReplicaSharing
+from lamina.core.sharing import ReplicaSharing
 
 
 class AppliedConfig(Struct, frozen=True, kw_only=True):

@@ -12,9 +12,9 @@ from secrets import token_hex
 import msgspec
 from msgspec import Struct
 
+from lamina.core.gpus import Mode
+from lamina.core.grants import ContainerGrant, Share
 from lamina.errors import Outside
-from lamina.model.gpus import Mode
-from lamina.model.grants import ContainerGrant, Share
 from lamina.ports.files import Files
 
 DeviceIds = frozenset[str]

@@ -4,9 +4,9 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 
 from lamina import native
+from lamina.core.object_names import is_object_name
 from lamina.dra.names import DRIVER as CLAIM_DRIVER
 from lamina.errors import BadInput
-from lamina.model.object_names import is_object_name
 from lamina.ports.files import LOCK, Files
 from lamina.ports.listener import Address
 from lamina.ports.mps.messages import SOCKET

@@ -9,7 +9,7 @@ from typing import Annotated, Any, Literal
 
 from msgspec import UNSET, Struct, UnsetType
 
-from lamina.api.v1alpha1.field_types import Labels, Mebibytes, MigStrategy, Name, Percent, Scaling, Slots, must_be
+from lamina.core.field_types import Labels, Mebibytes, MigStrategy, Name, Percent, Scaling, Slots, must_be
 from lamina.dialects.volcano.dialect import SCHEDULE_POLICY
 from lamina.errors import BadInput
 

@@ -13,10 +13,10 @@ from typing import Annotated, Literal
 
 from msgspec import Meta, Struct, field
 
-from lamina.api.v1alpha1.configuration import ExcludedGpus, NodeOverride
-from lamina.api.v1alpha1.configuration_devices import Instances as WrittenInstances
-from lamina.api.v1alpha1.configuration_devices import MigRule
-from lamina.api.v1alpha1.field_types import (
+from lamina.configuration.device_fields import AllowedInstances
+from lamina.configuration.device_fields import Instances as WrittenInstances
+from lamina.configuration.fields import ExcludedGpus, NodeOverride
+from lamina.core.field_types import (
     ComputePolicy,
     Count,
     GpuPolicy,
@@ -37,9 +37,9 @@ from lamina.api.v1alpha1.field_types import (
     TimeSlice,
     must_be,
 )
+from lamina.core.policies import PACKING
 from lamina.dialects.hami.section import HamiResources, HamiSection, RequestDefaults
 from lamina.errors import BadInput
-from lamina.model.policies import PACKING
 
 LogLevelOrText = Annotated[
     LogLevel | Literal["0", "1", "2", "3", "4"],
@@ -229,22 +229,22 @@ def compute_policy(hami: Hami) -> ComputePolicy:
     return "cap" if hami.gpu_core_policy == "force" else "weight"
 
 
-def layout_rules(hami: Hami) -> tuple[MigRule, ...]:
+def layout_rules(hami: Hami) -> tuple[AllowedInstances, ...]:
     """The rules that `knownMigGeometries` stands for."""
     return tuple(mig_rule(each.models, each.allowed_geometries) for each in hami.known_mig_geometries)
 
 
-def profile_rules(hami: Hami) -> tuple[MigRule, ...]:
+def profile_rules(hami: Hami) -> tuple[AllowedInstances, ...]:
     """The rules that `migProfileAllowlist` stands for."""
     return tuple(
-        MigRule(models=each.models, profiles=tuple(_profile(name) for name in each.profiles))
+        AllowedInstances(models=each.models, profiles=tuple(_profile(name) for name in each.profiles))
         for each in hami.mig_profile_allowlist
     )
 
 
-def mig_rule(models: tuple[str, ...], layouts: Iterable[Layout]) -> MigRule:
+def mig_rule(models: tuple[str, ...], layouts: Iterable[Layout]) -> AllowedInstances:
     """The rule that models may have one of these layouts."""
-    return MigRule(
+    return AllowedInstances(
         models=models,
         layouts=tuple(
             tuple(WrittenInstances(profile=_profile(each.name), count=each.count) for each in layout)

@@ -26,8 +26,11 @@ from typing import Annotated, Any, Literal
 import msgspec
 from msgspec import UNSET, Struct, UnsetType
 
-from lamina.api.v1alpha1 import API_VERSION
-from lamina.api.v1alpha1.configuration import (
+from lamina.configuration import strict
+from lamina.configuration.checks import check_modes, check_names, check_native_configs, check_nodes
+from lamina.configuration.device_fields import ConfigMapReference, Mig, NativeDevices
+from lamina.configuration.dialect_fields import OTHER_RESOURCES
+from lamina.configuration.fields import (
     KIND,
     Admission,
     Configuration,
@@ -35,10 +38,13 @@ from lamina.api.v1alpha1.configuration import (
     Placement,
     Sharing,
 )
-from lamina.api.v1alpha1.configuration import Health as WrittenHealth
-from lamina.api.v1alpha1.configuration_devices import ConfigMapReference, Mig, NativeDevices
-from lamina.api.v1alpha1.configuration_dialects import OTHER_RESOURCES
-from lamina.api.v1alpha1.field_types import (
+from lamina.configuration.fields import Health as WrittenHealth
+from lamina.configuration.form import form
+from lamina.configuration.importers import chart_4paradigm, hami, volcano
+from lamina.configuration.importers.hami import Hami, NodeConfig, OperatingMode
+from lamina.configuration.importers.volcano import Volcano
+from lamina.core.api_group import API_VERSION
+from lamina.core.field_types import (
     Fallback,
     Labels,
     Limit,
@@ -59,12 +65,6 @@ from lamina.api.v1alpha1.field_types import (
     Xids,
     must_be,
 )
-from lamina.configuration import strict
-from lamina.configuration.checks import check_modes, check_names, check_native_configs, check_nodes
-from lamina.configuration.form import form
-from lamina.configuration.importers import chart_4paradigm, hami, volcano
-from lamina.configuration.importers.hami import Hami, NodeConfig, OperatingMode
-from lamina.configuration.importers.volcano import Volcano
 from lamina.dialects.volcano.dialect import SCHEDULE_POLICY
 from lamina.errors import BadInput
 

@@ -7,9 +7,9 @@ from typing import Annotated
 
 from msgspec import Meta, Struct, field
 
-from lamina.api.v1alpha1.configuration_devices import MigRule
-from lamina.api.v1alpha1.field_types import MemoryUnit, Models, ResourceName, must_be
+from lamina.configuration.device_fields import AllowedInstances
 from lamina.configuration.importers.hami import Layout, check_amounts, mig_rule
+from lamina.core.field_types import MemoryUnit, Models, ResourceName, must_be
 from lamina.dialects.volcano.section import VolcanoResources, VolcanoSection
 
 
@@ -72,7 +72,7 @@ def dialect(volcano: Volcano) -> VolcanoSection:
     )
 
 
-def layout_rules(volcano: Volcano) -> tuple[MigRule, ...]:
+def layout_rules(volcano: Volcano) -> tuple[AllowedInstances, ...]:
     """The rules that `knownMigGeometries` stands for."""
     return tuple(
         mig_rule(geometry.models, (group.geometries for group in geometry.allowed_geometries))

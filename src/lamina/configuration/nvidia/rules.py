@@ -14,8 +14,8 @@ from msgspec import Struct
 from lamina.configuration import strict
 from lamina.configuration.nvidia import document
 from lamina.configuration.yaml_documents import load_mapping
+from lamina.core.sharing import GPU, MPS_CLIENTS, SHARED, ReplicaSharing, Replicated, Strategy
 from lamina.errors import BadInput
-from lamina.model.sharing import GPU, MPS_CLIENTS, SHARED, ReplicaSharing, Replicated, Strategy
 
 PREFIX = "nvidia.com/"
 LONGEST = 63

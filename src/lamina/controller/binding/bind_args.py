@@ -2,8 +2,8 @@
 
 from msgspec import Struct
 
+from lamina.core.object_names import is_object_name
 from lamina.errors import BadInput
-from lamina.model.object_names import is_object_name
 
 
 class BindArgs(Struct, frozen=True, kw_only=True, rename="lower"):

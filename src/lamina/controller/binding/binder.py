@@ -38,9 +38,9 @@ from lamina.controller.pods import ParsedPod
 from lamina.controller.scheduling.claim_usage import ClaimUsage
 from lamina.controller.scheduling.decisions import Decisions
 from lamina.controller.scheduling.expected_binds import ExpectedBinds
+from lamina.core.requests import PodRequest
 from lamina.dra.containers import claims_of
 from lamina.errors import BadInput, LaminaError, NotYet, Outside
-from lamina.model.requests import PodRequest
 from lamina.ports.kube import PODS, RESOURCE_CLAIMS, BindingMetadata, Conflict, NotFound, Object, Unreachable
 
 _TRIES = 3

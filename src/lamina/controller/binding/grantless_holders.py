@@ -11,8 +11,8 @@ from collections.abc import Iterator
 from lamina.controller.context import Context
 from lamina.controller.ledger.ticket_holders import TicketHolder, describe_tickets, without_grant
 from lamina.controller.observation.watches import Watches
+from lamina.core.grantless import NAMED_AFTER_S
 from lamina.errors import Outside
-from lamina.model.grantless import NAMED_AFTER_S
 from lamina.ports.kube import PODS, Conflict, EventRecorder, NotFound, Object
 
 log = logging.getLogger(__name__)

@@ -13,9 +13,9 @@ from lamina.controller.ledger.ledger import DoesNotFit, reservation
 from lamina.controller.pods import ParsedPod
 from lamina.controller.scheduling.decisions import Decisions
 from lamina.controller.scheduling.expected_binds import ExpectedBinds
+from lamina.core.grants import ContainerGrant, grant_name
+from lamina.core.requests import PodRequest
 from lamina.errors import NotYet, Outside
-from lamina.model.grants import ContainerGrant, grant_name
-from lamina.model.requests import PodRequest
 from lamina.placement import Misfit
 from lamina.ports.kube import GRANTS, AlreadyExists, Conflict, NotFound, Unreachable
 

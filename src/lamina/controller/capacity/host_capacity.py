@@ -7,7 +7,7 @@ A pod counts from the answer that decides its node, because the next pods are de
 
 from collections.abc import Collection, Iterable
 
-from lamina.model.host_size import HostSize
+from lamina.core.host_size import HostSize
 
 UNKNOWN = HostSize(128_000, 1_024_000)
 """What is assumed to be free on a node that has not been observed."""

@@ -11,12 +11,12 @@ from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
 
 import msgspec
 
-from lamina.api.v1alpha1.inventory_status import MAX_HOLDS, HeldRoom, InventoryStatus
 from lamina.controller.capacity.node_states import Capacity
 from lamina.controller.ledger.claims import Hold
+from lamina.core.gpus import Gpu
+from lamina.core.inventory_status import MAX_HOLDS, HeldRoom, InventoryStatus
+from lamina.core.ledger import add
 from lamina.errors import Outside
-from lamina.model.gpus import Gpu
-from lamina.model.ledger import add
 from lamina.placement import NodeState
 from lamina.ports.clock import Clock
 from lamina.ports.kube import INVENTORIES, Kube, NotFound, Object

@@ -9,9 +9,9 @@ from lamina.controller.capacity.pod_mix import PodMix
 from lamina.controller.configuration import LiveConfiguration
 from lamina.controller.ledger.ledger import Ledger
 from lamina.controller.ledger.observed_claims import ObservedClaims
-from lamina.model.gpus import Inventory
-from lamina.model.ledger import Taken, add, taken_by
-from lamina.model.requests import PodRequest
+from lamina.core.gpus import Inventory
+from lamina.core.ledger import Taken, add, taken_by
+from lamina.core.requests import PodRequest
 from lamina.placement import NodeState, NodeTable, PodPlacement, Survey, alike, fit
 from lamina.ports.set_aside import SetAside
 
@@ -97,7 +97,8 @@ class Capacity:
         """The state of the node under the configuration in force, with this much taken of its GPUs."""
         config = self._configuration.value
         level = config.for_node(node).log_level
-        return NodeState.of(node, inventory, taken, log_level=level, rules=config.mig_rules)
+        allocated = self.ledger.allocated_on(node)
+        return NodeState.of(node, inventory, taken, log_level=level, rules=config.mig_rules, allocated=allocated)
 
     def _update_row(self, node: str) -> None:
         try:

@@ -12,8 +12,8 @@ from typing import NamedTuple
 import msgspec
 
 from lamina.controller.pods import ParsedPod
-from lamina.model.host_size import HostSize
-from lamina.model.requests import PodRequest
+from lamina.core.host_size import HostSize
+from lamina.core.requests import PodRequest
 from lamina.placement import alike
 from lamina.placement.packing import RequestCounts
 

@@ -17,8 +17,8 @@ from lamina.controller.ledger.grantless_pods import started_containers
 from lamina.controller.ledger.observed_claims import ObservedClaim
 from lamina.controller.ledger.pod_stages import Stage
 from lamina.controller.scheduling.claim_usage import ClaimUsage
+from lamina.core.gpus import Inventory
 from lamina.errors import Outside
-from lamina.model.gpus import Inventory
 from lamina.ports.kube import PODS, EventRecorder, NotFound
 
 log = logging.getLogger(__name__)

@@ -10,11 +10,11 @@ from collections.abc import Callable, Mapping
 from typing import Any, NamedTuple
 
 from lamina.controller.context import Context
+from lamina.core.kube_quantity import parse_quantity
+from lamina.core.pod_status import is_over
 from lamina.dialects.by_claim import ENTRY, GENERATED
 from lamina.dra.generated import read_generated, template_spec
 from lamina.errors import BadInput
-from lamina.model.kube_quantity import parse_quantity
-from lamina.model.pod_status import is_over
 from lamina.ports.kube import (
     PODS,
     RESOURCE_CLAIM_TEMPLATES,

@@ -5,11 +5,11 @@ from typing import Any
 
 from msgspec import structs
 
+from lamina.core.gpus import Inventory
+from lamina.core.grants import Grant
+from lamina.core.sizes import usable
 from lamina.dialects import dialect_named
 from lamina.dialects.metadata import BoundPod, Metadata
-from lamina.model.gpus import Inventory
-from lamina.model.grants import Grant
-from lamina.model.sizes import usable
 from lamina.ports.kube import BindingMetadata
 
 MODE = "lamina.dev/mode"

@@ -9,12 +9,12 @@ from lamina.configuration import Config
 from lamina.controller.ledger.ledger import Ledger
 from lamina.controller.quotas.resource_quotas import ResourceQuotas
 from lamina.controller.quotas.status import usage
+from lamina.core.kube_quantity import parse_quantity
+from lamina.core.ledger import NOTHING
 from lamina.dialects.metrics import MetricTable
 from lamina.dialects.registry import cluster_metrics
 from lamina.dialects.samples import GrantedGpu, GrantedShare, QuotaUsage
 from lamina.errors import BadInput
-from lamina.model.kube_quantity import parse_quantity
-from lamina.model.ledger import NOTHING
 
 S = TypeVar("S")
 

@@ -18,8 +18,8 @@ from lamina.controller.gangs.coordinator import GangCoordinator
 from lamina.controller.gangs.plans import Lacking
 from lamina.controller.gangs.search import kind_of
 from lamina.controller.pods import ParsedPod
+from lamina.core.host_size import HostSize
 from lamina.dialects.groups import GroupName
-from lamina.model.host_size import HostSize
 from lamina.placement.eviction.group_victims import GroupMember, NodeEvictions, NodeRoom, cheapest_for_group
 from lamina.ports.kube import DISRUPTION_BUDGETS, Object
 

@@ -24,8 +24,8 @@ from lamina.controller.extender.node_pods import leaving, list_pods, victim_of
 from lamina.controller.extender.scheduler_accounting import exchangeable, freed_by, priority_of
 from lamina.controller.gangs.coordinator import GangCoordinator
 from lamina.controller.pods import ParsedPod
+from lamina.core.requests import PodRequest
 from lamina.dialects import check_pod
-from lamina.model.requests import PodRequest
 from lamina.placement.eviction.victims import Cost, cheapest, cost
 from lamina.ports.kube import DISRUPTION_BUDGETS, Object
 

@@ -4,7 +4,7 @@ from collections.abc import Iterable, Mapping
 from fractions import Fraction
 from typing import Any
 
-from lamina.model.kube_quantity import parse_quantity
+from lamina.core.kube_quantity import parse_quantity
 from lamina.ports.kube import Object
 
 

@@ -23,10 +23,10 @@ from lamina.controller.ledger.pod_stages import Stage, pod_state
 from lamina.controller.pods import ParsedPod
 from lamina.controller.scheduling.decisions import Decisions, FilterResult
 from lamina.controller.scheduling.nominated_pods import NominatedPods
+from lamina.core.ledger import taken_by
+from lamina.core.requests import PodRequest
 from lamina.dialects.groups import GroupName, group_of
 from lamina.errors import BadInput, LaminaError
-from lamina.model.ledger import taken_by
-from lamina.model.requests import PodRequest
 from lamina.placement import PodPlacement
 from lamina.ports.kube import PODS, NotFound
 

@@ -6,8 +6,8 @@ from typing import NamedTuple
 import msgspec
 
 from lamina.controller.capacity.node_states import Capacity
-from lamina.model.gpus import Gpu
-from lamina.model.ledger import NOTHING, Taken, add
+from lamina.core.gpus import Gpu
+from lamina.core.ledger import NOTHING, Taken, add
 from lamina.placement import NodeState
 from lamina.placement.packing import bits
 

@@ -20,8 +20,8 @@ from lamina.controller.pods import ParsedPod
 from lamina.controller.quotas.resource_quotas import excess
 from lamina.controller.scheduling.decisions import Decisions
 from lamina.controller.scheduling.nominated_pods import NominatedPods
+from lamina.core.requests import PodRequest
 from lamina.dialects.groups import GroupName
-from lamina.model.requests import PodRequest
 from lamina.placement import most_pods
 
 MAX_KINDS = 16

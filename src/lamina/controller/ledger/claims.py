@@ -6,8 +6,8 @@ from types import MappingProxyType
 from typing import NamedTuple
 
 from lamina.controller.ledger.pod_stages import PodState, Stage
-from lamina.model.grants import Grant
-from lamina.model.ledger import NOTHING, Taken, add, taken_by
+from lamina.core.grants import Grant
+from lamina.core.ledger import NOTHING, Taken, add, taken_by
 
 
 class GrantRecord(NamedTuple):

@@ -1,9 +1,9 @@
 """Grants as objects of the Kubernetes API: written for a pod, and read back."""
 
-from lamina.api.v1alpha1.conversion import read_grant, write_grant
 from lamina.controller.ledger.claims import GrantRecord
-from lamina.model.grants import ContainerGrant, Grant, grant_name
-from lamina.model.requests import PodRequest
+from lamina.core.grants import ContainerGrant, Grant, grant_name
+from lamina.core.objects import read_grant, write_spec
+from lamina.core.requests import PodRequest
 from lamina.ports.kube import PODS, Object
 
 NODE_LABEL = "lamina.dev/node"
@@ -31,13 +31,13 @@ def grant_object(pod: Object, node: str, request: PodRequest, containers: tuple[
             "labels": {NODE_LABEL: node} if len(node) <= LONGEST_LABEL else {},
             "ownerReferences": [owner],
         },
-        "spec": write_grant(grant),
+        "spec": write_spec(grant),
     }
 
 
 def replaced_grant(obj: Object, grant: Grant) -> Object:
     """The object with another grant in it, which replaces the version that `obj` has."""
-    return {"metadata": obj["metadata"], "spec": write_grant(grant)}
+    return {"metadata": obj["metadata"], "spec": write_spec(grant)}
 
 
 def grant_record(obj: Object) -> GrantRecord:

@@ -13,10 +13,10 @@ import msgspec
 
 from lamina.controller.ledger.pod_stages import Stage, pod_state
 from lamina.controller.pods import ParsedPod
-from lamina.model.gpus import Gpu, Inventory, Mode
-from lamina.model.grants import ContainerGrant, Share
-from lamina.model.ledger import Taken, taken_by
-from lamina.model.requests import MAX_CONTAINERS, ContainerRequest, PodRequest
+from lamina.core.gpus import Gpu, Inventory, Mode
+from lamina.core.grants import MAX_CONTAINERS, ContainerGrant, Share
+from lamina.core.ledger import Taken, taken_by
+from lamina.core.requests import ContainerRequest, PodRequest
 
 _UNREADABLE = PodRequest(
     dialect="",

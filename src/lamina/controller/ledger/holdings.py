@@ -3,8 +3,8 @@
 from collections.abc import Callable, Iterable, Mapping, Set
 from typing import NamedTuple
 
-from lamina.model.claims import HeldClaim
-from lamina.model.ledger import NOTHING, Taken, add, amounts, taken_by_claims
+from lamina.core.claims import HeldClaim
+from lamina.core.ledger import NOTHING, Taken, add, amounts, taken_by_claims
 
 HeldByNode = Mapping[str, Mapping[str, Taken]]
 """What one pod holds, by node and by UUID of the GPU."""

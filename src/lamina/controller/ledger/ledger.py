@@ -22,12 +22,12 @@ from lamina.controller.ledger.pod_reports import PodReport, PodReports, without_
 from lamina.controller.ledger.pod_stages import PodState, Stage
 from lamina.controller.ledger.survivors import REMEMBERED_S, Survivors
 from lamina.controller.ledger.used_claims import ClaimName, UsedClaims
+from lamina.core.claims import HeldClaim
+from lamina.core.gpus import Inventory
+from lamina.core.grants import ContainerGrant
+from lamina.core.ledger import NOTHING, Taken, taken_by
+from lamina.core.survivors import Survivor
 from lamina.errors import LaminaError
-from lamina.model.claims import HeldClaim
-from lamina.model.gpus import Inventory
-from lamina.model.grants import ContainerGrant
-from lamina.model.ledger import NOTHING, Taken, taken_by
-from lamina.model.survivors import Survivor
 from lamina.placement.explanation.sentences import sentence_of_shares
 from lamina.placement.rules.refusal import refusal_of_shares
 from lamina.placement.state.nodes import GpuState
@@ -54,6 +54,14 @@ class UnconfirmedClaim(NamedTuple):
     pod: str
 
 
+class PublishedInventory(NamedTuple):
+    """What an agent published, with what the controller and kube-scheduler say of it."""
+
+    inventory: Inventory
+    confirmed: tuple[str, ...] = ()
+    allocated: frozenset[str] = frozenset()
+
+
 class Ledger:
     """Takes observations and reservations, see the module; `holdings` has the sums that follow from them.
 
@@ -63,7 +71,7 @@ class Ledger:
     def __init__(self, changed: Callable[[str], None] = lambda node: None) -> None:
         self._changed = changed
         self.holdings = Holdings(changed)
-        self._published: dict[str, Inventory] = {}
+        self._published: dict[str, PublishedInventory] = {}
         self._inventories: dict[str, Inventory] = {}
         """The same without what agents say of single pods, which `report` and `survivors` check."""
         self._reports = PodReports()
@@ -85,22 +93,27 @@ class Ledger:
 
     # Observations.
 
-    def observe_inventory(self, inventory: Inventory) -> None:
-        before = self._published.get(inventory.node)
-        if before != inventory:
-            self._published[inventory.node], self._inventories[inventory.node] = inventory, without_pods(inventory)
+    def observe_inventory(
+        self, inventory: Inventory, *, confirmed: tuple[str, ...] = (), allocated: frozenset[str] = frozenset()
+    ) -> None:
+        """The node has this inventory. `confirmed` are those of its survivors that had a grant there, and `allocated`
+        the GPUs that kube-scheduler has allocated to claims."""
+        node, published = inventory.node, PublishedInventory(inventory, confirmed, allocated)
+        before = self._published.get(node)
+        if before != published:
+            self._published[node], self._inventories[node] = published, without_pods(inventory)
             self._reports.publish(inventory)
             if before is not None:
                 self.unwatched_ends += len(
-                    {each.uid for each in before.claims} - {each.uid for each in inventory.claims}
+                    {each.uid for each in before.inventory.claims} - {each.uid for each in inventory.claims}
                 )
-            self._inventory_changed(inventory)
+            self._inventory_changed(published)
 
     def remove_inventory(self, node: str) -> None:
         if self._published.pop(node, None) is not None:
             del self._inventories[node]
             self._reports.remove(node)
-            self._inventory_changed(Inventory(node=node))
+            self._inventory_changed(PublishedInventory(Inventory(node=node)))
 
     def observe_grant(self, record: GrantRecord) -> None:
         """The grant exists. Repeated and late events, of a grant or pod that has ended or of an earlier
@@ -308,7 +321,12 @@ class Ledger:
     def claims_on(self, node: str) -> tuple[HeldClaim, ...]:
         """The ResourceClaims that the agent of the node has prepared for pods there."""
         published = self._published.get(node)
-        return self._used_claims.used(node, published.claims if published else ())
+        return self._used_claims.used(node, published.inventory.claims if published else ())
+
+    def allocated_on(self, node: str) -> frozenset[str]:
+        """UUIDs of GPUs of the node that kube-scheduler has allocated to claims."""
+        published = self._published.get(node)
+        return published.allocated if published else frozenset()
 
     def nodes(self) -> Iterable[str]:
         """Nodes with an inventory."""
@@ -351,11 +369,11 @@ class Ledger:
     def _update_claims(self, node: str) -> None:
         self.holdings.update_claims(node, self.claims_on(node))
 
-    def _inventory_changed(self, inventory: Inventory) -> None:
-        node, survivors = inventory.node, inventory.survivors
-        self._used_claims.keep(node, inventory.claims)
+    def _inventory_changed(self, published: PublishedInventory) -> None:
+        node, survivors = published.inventory.node, published.inventory.survivors
+        self._used_claims.keep(node, published.inventory.claims)
         self._update_claims(node)
-        for each in self._survivors.publish(node, survivors, inventory.confirmed_survivors):
+        for each in self._survivors.publish(node, survivors, published.confirmed):
             self.unwatched_ends += each not in survivors
             uid = each.pod_uid
             claim = self._claims.get(uid) or Claim(self._survivors.namespace(uid), each.pod)

@@ -9,12 +9,11 @@ from typing import Any
 
 from msgspec import Struct, structs
 
+from lamina.core.gpus import Inventory, Mode
 from lamina.dra.classes import class_names
 from lamina.dra.containers import claims_by_entry, claims_of, entries_by_container
 from lamina.dra.names import DRIVER, device_number
 from lamina.dra.quota_amounts import alternatives
-from lamina.model.gpus import Inventory, Mode
-from lamina.model.ledger import taken_by_claims
 
 
 class ObservedClaim(Struct, frozen=True, kw_only=True):
@@ -117,13 +116,16 @@ class ObservedClaims:
 
     def marked(self, inventory: Inventory) -> Inventory:
         """The inventory with GPUs that are allocated to claims as those that take no grants."""
-        numbers = self._numbers_on(inventory.node)
-        here = {gpu.uuid for gpu in inventory.gpus if gpu.number in numbers}
-        published = taken_by_claims(inventory.claims)
-        if all(gpu.mode is Mode.TIMESLICE and gpu.uuid in published for gpu in inventory.gpus if gpu.uuid in here):
+        here = self.allocated_on(inventory)
+        if all(gpu.mode is Mode.TIMESLICE for gpu in inventory.gpus if gpu.uuid in here):
             return inventory
         gpus = (structs.replace(gpu, mode=Mode.TIMESLICE) if gpu.uuid in here else gpu for gpu in inventory.gpus)
-        return structs.replace(inventory, gpus=tuple(gpus), allocated=tuple(sorted(here)))
+        return structs.replace(inventory, gpus=tuple(gpus))
+
+    def allocated_on(self, inventory: Inventory) -> frozenset[str]:
+        """The UUIDs of the GPUs of a node that are allocated to claims."""
+        numbers = self._numbers_on(inventory.node)
+        return frozenset(gpu.uuid for gpu in inventory.gpus if gpu.number in numbers)
 
     def __iter__(self) -> Iterator[ObservedClaim]:
         return iter(list(self._claims.values()))

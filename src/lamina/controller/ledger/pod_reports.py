@@ -9,8 +9,8 @@ from typing import NamedTuple
 
 from msgspec import structs
 
-from lamina.model.gpus import Inventory
-from lamina.model.sizes import AppliedSize
+from lamina.core.gpus import Inventory
+from lamina.core.sizes import AppliedSize
 
 
 class PodReport(NamedTuple):

@@ -8,7 +8,7 @@ from collections.abc import Mapping
 from enum import IntEnum
 from typing import Any, NamedTuple
 
-from lamina.model.pod_status import is_over
+from lamina.core.pod_status import is_over
 
 
 class Stage(IntEnum):

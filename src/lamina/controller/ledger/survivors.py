@@ -12,8 +12,8 @@ from collections.abc import Iterable, Mapping
 from typing import NamedTuple
 
 from lamina.controller.ledger.holdings import HeldByNode
-from lamina.model.ledger import Taken, taken_by
-from lamina.model.survivors import Survivor
+from lamina.core.ledger import Taken, taken_by
+from lamina.core.survivors import Survivor
 
 REPORT_S = 15.0
 """Agents watch the pods of their nodes and publish survivors at once. This is for slow nodes and API servers."""

@@ -7,8 +7,8 @@ moment that a pod of the node is seen to use it until the agent no longer names 
 from collections.abc import Collection, Iterable
 from typing import Any, NamedTuple
 
+from lamina.core.claims import HeldClaim
 from lamina.dra.containers import uses_by_container
-from lamina.model.claims import HeldClaim
 from lamina.ports.kube import Object
 
 

@@ -3,7 +3,7 @@
 from collections.abc import Mapping
 from typing import Any, NamedTuple
 
-from lamina.model.sizes import RESIZE, RESIZE_STATUS, RESIZE_WHEN_HELD, WAIT
+from lamina.core.sizes import RESIZE, RESIZE_STATUS, RESIZE_WHEN_HELD, WAIT
 
 LONGEST_WISH = 2048
 """Characters of the annotation that are read; a longer one is refused, because its end is missing or too much."""

@@ -7,7 +7,6 @@ import asyncio
 from collections.abc import Callable, Iterable, Sequence
 from functools import partial
 
-from lamina.api.v1alpha1.conversion import read_inventory
 from lamina.controller.capacity.pod_mix import PodKind, pod_kind
 from lamina.controller.context import Context
 from lamina.controller.ledger.claims import GrantRecord
@@ -18,10 +17,11 @@ from lamina.controller.ledger.ticket_holders import TicketHolder, ticket_holder
 from lamina.controller.ledger.used_claims import claims_of
 from lamina.controller.observation.own_writes import OwnWrites
 from lamina.controller.observation.resized_pods import ResizedPod, resized_pod
-from lamina.model.gpus import Inventory
-from lamina.model.host_size import HostSize, offered_by
-from lamina.model.nodes import is_discouraged, kept_out
-from lamina.model.pod_status import runs_containers
+from lamina.core.gpus import Inventory
+from lamina.core.host_size import HostSize, offered_by
+from lamina.core.nodes import is_discouraged, kept_out
+from lamina.core.objects import confirmed_survivors, read_inventory
+from lamina.core.pod_status import runs_containers
 from lamina.ports.kube import (
     DEVICE_CLASSES,
     GRANTS,
@@ -75,7 +75,7 @@ class Watches:
         self._quotas = context.quotas
         self._claims = context.capacity.claims
         self._claims.changed = self._update_inventory
-        self._inventories: dict[str, Inventory] = {}
+        self._inventories: dict[str, tuple[Inventory, tuple[str, ...]]] = {}
         self.inventory_statuses: dict[str, Object] = {}
         """What the status of each Inventory is, by node; empty where none was written."""
         self._excluded: set[str] = set()
@@ -185,18 +185,20 @@ class Watches:
         try:
             if kind != DELETED:
                 self.inventory_statuses[name] = obj.get("status") or {}
-                self._inventories[name] = read_inventory(obj)
+                self._inventories[name] = read_inventory(obj), confirmed_survivors(obj)
         finally:
             self._update_inventory(name)
 
     def _update_inventory(self, node: str) -> None:
         """Give the ledger what the node offers, which is nothing while its labels exclude it from Lamina. GPUs that are
         allocated to claims take no grants."""
-        inventory = self._inventories.get(node)
-        if inventory is None or node in self._excluded:
+        found = self._inventories.get(node)
+        if found is None or node in self._excluded:
             self._ledger.remove_inventory(node)
         else:
-            self._ledger.observe_inventory(self._claims.marked(inventory))
+            inventory, confirmed = found
+            allocated = self._claims.allocated_on(inventory)
+            self._ledger.observe_inventory(self._claims.marked(inventory), confirmed=confirmed, allocated=allocated)
 
     def _handle_grant(self, kind: str, obj: Object) -> None:
         record = grant_record(obj)

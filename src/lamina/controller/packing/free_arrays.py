@@ -4,9 +4,9 @@ import numpy as np
 
 from lamina.controller.capacity.host_capacity import UNKNOWN
 from lamina.controller.capacity.node_states import Capacity
-from lamina.model.gpus import Mode
-from lamina.model.host_size import HostSize
-from lamina.model.requests import GpuSelector, PodRequest
+from lamina.core.gpus import Mode
+from lamina.core.host_size import HostSize
+from lamina.core.requests import GpuSelector, PodRequest
 from lamina.placement.packing import MOST_GPUS, REFUSED, Ask, Cluster
 from lamina.placement.packing.cluster import Longs
 from lamina.placement.state.modes import accepted

@@ -17,9 +17,9 @@ from lamina import native
 from lamina.controller.capacity.node_states import Capacity
 from lamina.controller.packing.free_arrays import FreeArrays
 from lamina.controller.packing.trial import PackingTrial
-from lamina.model.host_size import HostSize
-from lamina.model.policies import PACKING, chain
-from lamina.model.requests import PodRequest
+from lamina.core.host_size import HostSize
+from lamina.core.policies import PACKING, chain
+from lamina.core.requests import PodRequest
 from lamina.placement.packing import LIBRARY, Ask, LearningSchedule, Mix, Packer, RequestCounts, bits, learn_policy
 from lamina.placement.packing.coefficients import Coefficients
 from lamina.placement.packing.mix import Floats

@@ -10,11 +10,11 @@ request (`PodRequest.within`), so that filter, choice, binding and every view as
 from collections.abc import Callable, Iterable, Iterator, Sequence, Set
 
 from lamina.configuration import Config
+from lamina.core.ledger import Taken
+from lamina.core.quota_room import QuotaLimit, QuotaRoom
+from lamina.core.requests import ContainerRequest, PodRequest
 from lamina.dialects import quota_names
 from lamina.dialects.quota_limits import QuotaLimits, quota_limits
-from lamina.model.ledger import Taken
-from lamina.model.quota_room import QuotaLimit, QuotaRoom
-from lamina.model.requests import ContainerRequest, PodRequest
 from lamina.ports.kube import Object
 
 

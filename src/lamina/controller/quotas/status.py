@@ -10,10 +10,10 @@ from collections.abc import Mapping
 from lamina.configuration import Config
 from lamina.controller.ledger.ledger import Ledger
 from lamina.controller.quotas.resource_quotas import ResourceQuotas
+from lamina.core.kube_quantity import parse_quantity
+from lamina.core.ledger import Taken
 from lamina.dialects import quota_names
 from lamina.errors import BadInput, Outside
-from lamina.model.kube_quantity import parse_quantity
-from lamina.model.ledger import Taken
 from lamina.ports.kube import RESOURCE_QUOTAS, Kube, NotFound, Object
 from lamina.ports.set_aside import SetAside
 

@@ -12,9 +12,9 @@ from lamina.controller.context import Context
 from lamina.controller.ledger.ledger import Ledger
 from lamina.controller.ledger.observed_claims import ObservedClaim, ObservedClaims
 from lamina.controller.quotas.resource_quotas import ResourceQuotas
+from lamina.core.claims import HeldClaim
+from lamina.core.ledger import Taken
 from lamina.dra.quota_amounts import ClaimAmounts, allocated_amounts, cluster_gpus, requested_amounts
-from lamina.model.claims import HeldClaim
-from lamina.model.ledger import Taken
 
 _Key = tuple[str, str, str]
 

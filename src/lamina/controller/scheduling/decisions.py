@@ -15,9 +15,9 @@ from lamina.controller.pod_rules import PodRules
 from lamina.controller.pods import ParsedPod
 from lamina.controller.quotas.resource_quotas import ResourceQuotas
 from lamina.controller.scheduling.scores import HIGHEST_SCORE, NodeScores, stretched, with_single_best
-from lamina.model.grants import ContainerGrant
-from lamina.model.policies import PACKING
-from lamina.model.requests import PodRequest
+from lamina.core.grants import ContainerGrant
+from lamina.core.policies import PACKING
+from lamina.core.requests import PodRequest
 from lamina.placement import (
     FITS,
     NO_NODE,

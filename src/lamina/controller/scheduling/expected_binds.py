@@ -15,7 +15,7 @@ from lamina.controller.ledger.claims import Reservation
 from lamina.controller.ledger.ledger import DoesNotFit, Ledger, reservation
 from lamina.controller.pods import ParsedPod
 from lamina.controller.scheduling.decisions import Decisions
-from lamina.model.requests import PodRequest
+from lamina.core.requests import PodRequest
 from lamina.placement import PodPlacement
 
 EXPECTED_S = 5.0

@@ -16,8 +16,8 @@ from lamina.controller.ledger.claims import Hold
 from lamina.controller.ledger.pod_stages import Stage
 from lamina.controller.pods import ParsedPod
 from lamina.controller.scheduling.decisions import FilterResult
-from lamina.model.ledger import beyond
-from lamina.model.requests import PodRequest
+from lamina.core.ledger import beyond
+from lamina.core.requests import PodRequest
 
 MOST_OBSERVED = 100
 """Nominations of pods' statuses that are looked at for one filter, the most important pods first."""

@@ -10,9 +10,9 @@ from collections.abc import Callable, Mapping, Sequence
 from lamina.controller.configuration import LiveConfiguration
 from lamina.controller.pods import ParsedPod
 from lamina.controller.scheduling.decisions import Decisions, FilterResult
+from lamina.core.requests import PodRequest
 from lamina.dialects.template_nodes import template_inventory
 from lamina.errors import BadInput
-from lamina.model.requests import PodRequest
 from lamina.placement import Misfit, NodeState, fit, miss_of
 from lamina.ports.kube import Object
 

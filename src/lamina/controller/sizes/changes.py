@@ -40,9 +40,9 @@ from lamina.controller.sizes.answers import (
     without_grant,
 )
 from lamina.controller.sizes.wishes import read_wishes, wanted, with_sizes
+from lamina.core.grants import ContainerSize, Grant
+from lamina.core.sizes import RESIZE_STATUS, AppliedSize, grows, raised, size_of, usable
 from lamina.errors import BadInput, LaminaError, NotYet, Outside
-from lamina.model.grants import ContainerSize, Grant
-from lamina.model.sizes import RESIZE_STATUS, AppliedSize, grows, raised, size_of, usable
 from lamina.ports.kube import GRANTS, PODS, EventRecorder, NotFound, Object, Unreachable
 
 log = logging.getLogger(__name__)

@@ -12,12 +12,12 @@ from typing import NamedTuple
 from msgspec import structs
 
 from lamina.controller.observation.resized_pods import LONGEST_WISH
+from lamina.core.gpus import Mode
+from lamina.core.grants import ComputePolicy, ContainerGrant, ContainerSize, Grant, Share
+from lamina.core.quantities import MAX_MIB
+from lamina.core.requests import MAX_GPU_CONTAINERS
+from lamina.core.sizes import RESIZE, size_of
 from lamina.errors import BadInput
-from lamina.model.gpus import Mode
-from lamina.model.grants import ComputePolicy, ContainerGrant, ContainerSize, Grant, Share
-from lamina.model.quantities import MAX_MIB
-from lamina.model.requests import MAX_GPU_CONTAINERS
-from lamina.model.sizes import RESIZE, size_of
 
 _SHOWN = 100
 

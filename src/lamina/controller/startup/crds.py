@@ -2,8 +2,8 @@
 
 import logging
 
-from lamina.api.v1alpha1.definitions import custom_resource_definitions
 from lamina.controller.comparison import includes
+from lamina.core.definitions import custom_resource_definitions
 from lamina.ports.kube import CUSTOM_RESOURCE_DEFINITIONS, AlreadyExists, Kube, NotFound
 
 log = logging.getLogger(__name__)

@@ -1,9 +1,9 @@
 """CCE's names, and how its parts make up the dialect."""
 
+from lamina.core.config import Config
+from lamina.core.requests import PodRequest
 from lamina.dialects.cce import metrics, parser
 from lamina.dialects.protocol import Dialect, Listed, PodManifest, ResourceNames
-from lamina.model.config import Config
-from lamina.model.requests import PodRequest
 
 NAMES = ResourceNames(
     ticket="volcano.sh/gpu-mem.128Mi",

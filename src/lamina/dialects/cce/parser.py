@@ -12,6 +12,9 @@ A container requests amounts in sum, whatever the number of GPUs. CCE's fraction
 NVIDIA's name and belong to the dialect that reads it.
 """
 
+from lamina.core.gpus import Mode
+from lamina.core.grants import ComputePolicy
+from lamina.core.requests import ContainerRequest, GpuSelector, PodRequest, SharingRules
 from lamina.dialects.containers import (
     ContainerManifest,
     check_limits_equal_requests,
@@ -22,9 +25,6 @@ from lamina.dialects.containers import (
 )
 from lamina.dialects.protocol import PodManifest, ResourceNames
 from lamina.errors import BadInput
-from lamina.model.gpus import Mode
-from lamina.model.grants import ComputePolicy
-from lamina.model.requests import ContainerRequest, GpuSelector, PodRequest, SharingRules
 
 UNIT_MIB = 128
 CORES_STEP = 5

@@ -2,12 +2,12 @@
 
 from collections.abc import Iterator, Mapping
 
+from lamina.core.requests import ContainerRequest, PodRequest
 from lamina.dialects.containers import ContainerManifest
 from lamina.dialects.hami.fractions import PERCENTAGE, read_fraction
 from lamina.dialects.hami.parser import COUNTS_GPUS
 from lamina.dialects.patches import PatchOperation, add_limits, add_metadata, add_request, remove_resource
 from lamina.dialects.protocol import PodManifest, ResourceNames
-from lamina.model.requests import ContainerRequest, PodRequest
 
 
 def fill_defaults(pod: PodManifest, request: PodRequest, names: ResourceNames) -> Iterator[PatchOperation]:

@@ -3,6 +3,9 @@
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
+from lamina.core.config import Config
+from lamina.core.gpus import Gpu, Mode
+from lamina.core.requests import PodRequest
 from lamina.dialects.choices import ChoiceAnnotations
 from lamina.dialects.containers import ContainerManifest
 from lamina.dialects.hami import admission, fractions, metrics, parser, pod_annotations, register
@@ -10,9 +13,6 @@ from lamina.dialects.hami.section import HamiSection
 from lamina.dialects.metadata import BoundPod, Metadata, NodeFacts
 from lamina.dialects.patches import PatchOperation
 from lamina.dialects.protocol import Dialect, Listed, PodManifest, ResourceNames
-from lamina.model.config import Config
-from lamina.model.gpus import Gpu, Mode
-from lamina.model.requests import PodRequest
 
 ANNOTATIONS = ChoiceAnnotations(
     types=("nvidia.com/use-gputype",),

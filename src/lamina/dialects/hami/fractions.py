@@ -16,12 +16,12 @@ longer applies, and admission removes it. In a pod of the template this form bec
 from collections.abc import Iterator, Sequence
 from fractions import Fraction
 
+from lamina.core.grants import MAX_GPUS
+from lamina.core.kube_quantity import parse_quantity
 from lamina.dialects.containers import ContainerManifest, read_integer, show
 from lamina.dialects.patches import PatchOperation, add_limits, add_request, remove_resource
 from lamina.dialects.protocol import ResourceNames
 from lamina.errors import BadInput
-from lamina.model.kube_quantity import parse_quantity
-from lamina.model.requests import MAX_GPUS
 
 PERCENTAGE = "lamina.dev/gpu-percentage"
 """In a template, next to a count of 0: a fraction of a GPU in percent. Only admission writes it."""

@@ -3,10 +3,10 @@
 Names, labels and units are HAMi's: ratios of compute go from 0 to 100, the ratio of memory to 1.
 """
 
+from lamina.core.quantities import MIB
 from lamina.dialects.hami.register import device_type
 from lamina.dialects.metrics import ClusterMetrics, MetricFamily, MetricTable, NodeMetrics, Values, gauge
 from lamina.dialects.samples import GpuSample, GrantedGpu, GrantedShare, MigSample, QuotaUsage, ShareSample
-from lamina.model.quantities import MIB
 
 
 def _buffers(sample: ShareSample) -> int | None:

@@ -19,6 +19,8 @@ privileged one only there.
 
 from collections.abc import Sequence
 
+from lamina.core.grants import MAX_GPUS
+from lamina.core.requests import ContainerRequest, GpuSelector, PodRequest
 from lamina.dialects.containers import (
     ContainerManifest,
     check_limits_equal_requests,
@@ -33,7 +35,6 @@ from lamina.dialects.hami.section import HamiSection, RequestDefaults
 from lamina.dialects.native_devices import native_resources
 from lamina.dialects.protocol import PodManifest, ResourceNames
 from lamina.errors import BadInput
-from lamina.model.requests import MAX_GPUS, ContainerRequest, GpuSelector, PodRequest
 
 COUNTS_GPUS = "lamina.dev/counts-gpus"
 """The annotation by which admission marks a pod that gave counts alone and to which it added cores. A user who sets it

@@ -8,8 +8,8 @@ from typing import Any
 
 import msgspec
 
+from lamina.core.mig_cards import MIG_CARDS
 from lamina.dialects.metadata import LONGEST_LABEL, BoundPod, Metadata
-from lamina.model.mig_cards import MIG_CARDS
 
 KEYS = (
     "hami.io/vgpu-node",

@@ -7,7 +7,7 @@ from collections.abc import Iterator
 
 import msgspec
 
-from lamina.model.gpus import Gpu, Inventory, Mode
+from lamina.core.gpus import Gpu, Inventory, Mode
 
 REGISTER = "hami.io/node-nvidia-register"
 MODES = {Mode.MIG: "mig", Mode.MPS: "mps"}

@@ -2,7 +2,7 @@
 
 from typing import Annotated
 
-from lamina.api.v1alpha1.field_types import Count, Group, Mebibytes, MemoryUnit, Percent, ResourceName, doc
+from lamina.core.field_types import Count, Group, Mebibytes, MemoryUnit, Percent, ResourceName, doc
 
 _REASON = "The name in HAMi's manifests and documentation."
 

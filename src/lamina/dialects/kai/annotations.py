@@ -5,13 +5,13 @@ from collections.abc import Iterator, Mapping
 from fractions import Fraction
 from typing import NamedTuple
 
+from lamina.core.gpus import Mode
+from lamina.core.grants import MAX_GPUS
 from lamina.dialects.choices import list_options
 from lamina.dialects.containers import MAX_MEMORY, quote
 from lamina.dialects.patches import PatchOperation, escape_pointer
 from lamina.dialects.protocol import WantedSize
 from lamina.errors import BadInput
-from lamina.model.gpus import Mode
-from lamina.model.requests import MAX_GPUS
 from lamina.name_hints import nearest
 
 FRACTION, MEMORY = "gpu-fraction", "gpu-memory"

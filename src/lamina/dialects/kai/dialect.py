@@ -2,12 +2,12 @@
 
 from collections.abc import Iterator
 
+from lamina.core.config import Config
+from lamina.core.requests import PodRequest
 from lamina.dialects.containers import ContainerManifest
 from lamina.dialects.kai import annotations, parser
 from lamina.dialects.patches import PatchOperation, add_metadata
 from lamina.dialects.protocol import Dialect, PodManifest, ResourceNames, WantedSize
-from lamina.model.config import Config
-from lamina.model.requests import PodRequest
 
 NAMES = ResourceNames(ticket="lamina.dev/gpu-shares", ticket_prefix="share", count="lamina.dev/gpu-shares")
 """KAI has no resource. Admission fills this one in, for kube-scheduler and kubelet."""

@@ -18,12 +18,13 @@ from collections.abc import Mapping
 
 from msgspec import structs
 
+from lamina.core.grants import MAX_GPUS
+from lamina.core.requests import ContainerRequest, PodRequest
 from lamina.dialects.containers import ContainerManifest, check_not_privileged, quote, read_integer
 from lamina.dialects.kai import annotations
 from lamina.dialects.kai.annotations import CONTAINER, COUNT, FRACTION, MEMORY, OF_CONTAINER, RequestedPart
 from lamina.dialects.protocol import PodManifest, ResourceNames
 from lamina.errors import BadInput
-from lamina.model.requests import MAX_GPUS, ContainerRequest, PodRequest
 
 _SHOWN = "kubectl.kubernetes.io/default-container"
 

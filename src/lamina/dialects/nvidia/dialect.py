@@ -3,12 +3,12 @@
 from collections.abc import Mapping
 from typing import Any
 
+from lamina.core.config import Config
+from lamina.core.gpus import Gpu
+from lamina.core.sharing import GPU
 from lamina.dialects.metadata import Metadata, NodeFacts
 from lamina.dialects.nvidia import feature_labels, metrics, node_gpus
 from lamina.dialects.protocol import Dialect, Listed, PodManifest, ResourceNames
-from lamina.model.config import Config
-from lamina.model.gpus import Gpu
-from lamina.model.sharing import GPU
 
 NAMES = ResourceNames(count=GPU)
 

@@ -10,11 +10,11 @@ as well, `nvidia.com/mig-1g.5gb.*`; with single, the labels of the only profile 
 from collections.abc import Mapping
 from typing import Literal, NamedTuple
 
+from lamina.core.gpus import Inventory
+from lamina.core.mig_devices import NONE
+from lamina.core.sharing import SHARED
 from lamina.dialects.metadata import NodeFacts, label_value
 from lamina.dialects.nvidia import mig_labels
-from lamina.model.gpus import Inventory
-from lamina.model.mig_devices import NONE
-from lamina.model.sharing import SHARED
 
 PREFIX = "nvidia.com/"
 NFD_ANNOTATION = "nfd.node.kubernetes.io/feature-labels"

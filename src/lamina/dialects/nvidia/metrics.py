@@ -1,8 +1,8 @@
 """The metrics of NVIDIA's DCGM exporter. Names, labels and units are DCGM's, which counts memory in MiB."""
 
+from lamina.core.quantities import MIB
 from lamina.dialects.metrics import MetricTable, NodeMetrics, gauge
 from lamina.dialects.samples import GpuSample
-from lamina.model.quantities import MIB
 
 
 def _mib(size: int | None) -> float | None:

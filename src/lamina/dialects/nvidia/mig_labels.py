@@ -7,9 +7,9 @@ profile replace `nvidia.com/gpu.*`, or say that the node's partitions do not fit
 import re
 from collections.abc import Sequence
 
+from lamina.core.mig_devices import MIXED, PREFIX, SINGLE, MigDevice, profile_resource, single_strategy_problem
+from lamina.core.sharing import GPU, Replicated, Strategy
 from lamina.dialects.metadata import NodeFacts, label_value
-from lamina.model.mig_devices import MIXED, PREFIX, SINGLE, MigDevice, profile_resource, single_strategy_problem
-from lamina.model.sharing import GPU, Replicated, Strategy
 
 OF_DEVICES = ("multiprocessors", "slices.gi", "slices.ci", "engines.copy", "engines.decoder", "engines.encoder",
                "engines.jpeg", "engines.ofa")  # fmt: skip

@@ -3,10 +3,10 @@
 from collections.abc import Iterator, Mapping
 from typing import Any
 
+from lamina.core.gpus import Gpu
+from lamina.core.kube_quantity import parse_quantity
+from lamina.core.sharing import GPU
 from lamina.errors import BadInput
-from lamina.model.gpus import Gpu
-from lamina.model.kube_quantity import parse_quantity
-from lamina.model.sharing import GPU
 
 
 def read_node(node: Mapping[str, Any]) -> Iterator[Gpu]:

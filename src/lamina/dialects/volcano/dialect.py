@@ -3,14 +3,14 @@
 from collections.abc import Mapping
 from typing import Any
 
+from lamina.core.config import Config
+from lamina.core.gpus import Gpu, Mode
+from lamina.core.requests import PodRequest
 from lamina.dialects.choices import ChoiceAnnotations
 from lamina.dialects.metadata import BoundPod, Metadata, NodeFacts
 from lamina.dialects.protocol import Dialect, Listed, PodManifest, ResourceNames
 from lamina.dialects.volcano import metrics, parser, pod_annotations, register
 from lamina.dialects.volcano.section import VolcanoSection
-from lamina.model.config import Config
-from lamina.model.gpus import Gpu, Mode
-from lamina.model.requests import PodRequest
 
 SCHEDULE_POLICY = "deviceshare.SchedulePolicy"
 """Volcano's one name for the policy over nodes and over GPUs, in annotations and in its scheduler's configuration."""

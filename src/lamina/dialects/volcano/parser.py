@@ -11,6 +11,8 @@ Volcano reads limits alone, ignores init containers, and lets a pod that gives o
 any limit. Here requests and init containers count as they do in Kubernetes, and such a pod gets one GPU.
 """
 
+from lamina.core.grants import MAX_GPUS
+from lamina.core.requests import ContainerRequest, PodRequest
 from lamina.dialects.containers import (
     ContainerManifest,
     check_limits_equal_requests,
@@ -19,7 +21,6 @@ from lamina.dialects.containers import (
     read_memory,
 )
 from lamina.dialects.protocol import PodManifest, ResourceNames
-from lamina.model.requests import MAX_GPUS, ContainerRequest, PodRequest
 
 
 def parse(pod: PodManifest, names: ResourceNames) -> PodRequest:

@@ -3,8 +3,8 @@
 The phase is the final one: at `allocating` Volcano's node agent would think that the pod still waits for its GPUs.
 """
 
+from lamina.core.grants import Share
 from lamina.dialects.metadata import BoundPod, Metadata
-from lamina.model.grants import Share
 
 KEYS = (
     "volcano.sh/vgpu-node",

@@ -2,7 +2,7 @@
 
 from collections.abc import Iterator
 
-from lamina.model.gpus import Gpu, Inventory, Mode
+from lamina.core.gpus import Gpu, Inventory, Mode
 
 REGISTER = "volcano.sh/node-vgpu-register"
 

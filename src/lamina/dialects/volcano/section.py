@@ -2,7 +2,7 @@
 
 from typing import Annotated
 
-from lamina.api.v1alpha1.field_types import Group, MemoryUnit, ResourceName, doc
+from lamina.core.field_types import Group, MemoryUnit, ResourceName, doc
 
 _REASON = "The name in Volcano's manifests and documentation."
 

@@ -8,12 +8,12 @@ from msgspec import Struct
 from lamina.controller.capacity.host_capacity import UNKNOWN
 from lamina.controller.ledger.grantless_pods import largest_holdings, running_request
 from lamina.controller.pods import parse_pod
+from lamina.core.gpus import Inventory
+from lamina.core.host_size import HostSize, asked_by, offered_by
+from lamina.core.ledger import taken_by
+from lamina.core.pod_status import is_over
+from lamina.core.requests import PodRequest
 from lamina.errors import BadInput
-from lamina.model.gpus import Inventory
-from lamina.model.host_size import HostSize, asked_by, offered_by
-from lamina.model.ledger import taken_by
-from lamina.model.pod_status import is_over
-from lamina.model.requests import PodRequest
 from lamina.operations.advise.placed_again import Place, PlacedAgain
 from lamina.operations.cluster_view import ClusterView
 from lamina.operations.simulate.replay import Replay

@@ -9,8 +9,8 @@ from enum import StrEnum
 
 from msgspec import Struct
 
-from lamina.model.mig import MigProfile
-from lamina.model.mig_cards import MIG_CARDS
+from lamina.core.mig import MigProfile
+from lamina.core.mig_cards import MIG_CARDS
 
 
 class Mechanism(StrEnum):

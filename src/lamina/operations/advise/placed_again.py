@@ -7,7 +7,7 @@ frees nothing.
 from collections.abc import Iterable, Mapping, Sequence
 from typing import NamedTuple
 
-from lamina.model.ledger import NOTHING, Taken
+from lamina.core.ledger import NOTHING, Taken
 from lamina.operations.simulate.replay import Replay
 from lamina.operations.simulate.workload import SimPod
 from lamina.placement.eviction.defrag import Destination

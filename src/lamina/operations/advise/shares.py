@@ -6,10 +6,10 @@ from typing import NamedTuple
 
 from msgspec import Struct
 
-from lamina.model.gpus import Mode
-from lamina.model.grants import ContainerGrant, Share
-from lamina.model.pod_status import is_over
-from lamina.model.workloads import workload_of
+from lamina.core.gpus import Mode
+from lamina.core.grants import ContainerGrant, Share
+from lamina.core.pod_status import is_over
+from lamina.core.workloads import workload_of
 from lamina.operations.advise.use_histories import HistoryOwner, PastUse, UseOverTime
 from lamina.operations.cluster_view import ClusterView
 from lamina.operations.pod_rows import Selected

@@ -4,7 +4,7 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from typing import NamedTuple
 
-from lamina.model.quantities import MIB
+from lamina.core.quantities import MIB
 from lamina.operations.agent_metrics import read_pages, samples
 from lamina.ports.kube import Object, ProxiedKube
 

@@ -5,8 +5,8 @@ from typing import NamedTuple
 
 from msgspec import Struct, structs
 
+from lamina.core.prices import Pricing
 from lamina.errors import BadInput
-from lamina.model.prices import Pricing
 from lamina.operations.cost.accounts import ClusterAccount, ClusterAccounts, Figures
 
 NAMESPACE, WORKLOAD, LABEL = "namespace", "workload", "label"

@@ -6,7 +6,7 @@ from collections.abc import Container, Iterable, Iterator, Mapping
 
 import msgspec
 
-from lamina.model.gpus import Mode
+from lamina.core.gpus import Mode
 from lamina.operations.agent_metrics import ClusterUse, ShareFigures
 from lamina.operations.dashboard.document import ClusterDocument, GpuCard, GpuPart, NodeCard, PodCard, ShareRow
 

@@ -5,10 +5,10 @@ from collections.abc import Iterator, Mapping
 from typing import NamedTuple
 
 from lamina.controller.pods import ParsedPod
+from lamina.core.gpus import Inventory
+from lamina.core.grants import ComputePolicy, ContainerGrant, Grant
+from lamina.core.requests import PodRequest
 from lamina.dialects.containers import read_containers
-from lamina.model.gpus import Inventory
-from lamina.model.grants import ComputePolicy, ContainerGrant, Grant
-from lamina.model.requests import PodRequest
 from lamina.operations.cluster_view import ClusterView
 from lamina.operations.dashboard.document import ContainerLimits, PodCard, ShareRow
 from lamina.operations.pending_reasons import waiting_because, why_pod

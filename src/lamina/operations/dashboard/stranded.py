@@ -4,8 +4,8 @@ from collections.abc import Iterable, Iterator
 
 import msgspec
 
+from lamina.core.requests import ContainerRequest, GpuSelector, PodRequest
 from lamina.errors import BadInput
-from lamina.model.requests import ContainerRequest, GpuSelector, PodRequest
 from lamina.operations.cluster_view import ClusterView
 from lamina.placement import alike
 from lamina.placement.rules.refusal import refusal

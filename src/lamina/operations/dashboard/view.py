@@ -4,9 +4,9 @@ from collections.abc import Iterator, Mapping, Sequence
 from types import MappingProxyType
 from typing import NamedTuple
 
-from lamina.model.gpus import Inventory, Mode
-from lamina.model.ledger import NOTHING, Taken, taken_by_claims
-from lamina.model.mig_devices import strategy_hint
+from lamina.core.gpus import Inventory, Mode
+from lamina.core.ledger import NOTHING, Taken, taken_by_claims
+from lamina.core.mig_devices import strategy_hint
 from lamina.operations.cluster_view import ClusterView
 from lamina.operations.dashboard.document import ClusterDocument, ClusterFigures, GpuCard, GpuPart, NodeCard, PodCard
 from lamina.operations.dashboard.pod_cards import PENDING, REFUSED, RUNNING, PodCards, refused_workload

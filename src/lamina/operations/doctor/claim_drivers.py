@@ -2,10 +2,10 @@
 
 from collections.abc import Collection, Iterator
 
+from lamina.core.config import ByClaim
 from lamina.dra.classes import device_classes, differs
 from lamina.dra.names import DRIVER, HAMI_DRIVER
 from lamina.dra.slices import digest_of
-from lamina.model.config import ByClaim
 from lamina.operations.device_taint_rules import tainting
 from lamina.operations.doctor.finding import Finding, State
 from lamina.ports.kube import Object

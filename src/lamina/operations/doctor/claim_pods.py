@@ -2,7 +2,7 @@
 
 from collections.abc import Iterator
 
-from lamina.model.pod_status import is_over
+from lamina.core.pod_status import is_over
 from lamina.operations.cluster_view import ClusterView
 from lamina.operations.doctor.finding import Finding, State
 from lamina.operations.pending_reasons import CREATED, waiting_because

@@ -5,8 +5,8 @@ A pod that only counts GPUs may then get a replica on one node or a whole GPU on
 
 from collections.abc import Iterable
 
-from lamina.model.gpus import Inventory
-from lamina.model.sharing import GPU
+from lamina.core.gpus import Inventory
+from lamina.core.sharing import GPU
 from lamina.operations.doctor.finding import Finding, State
 
 _SHOWN = 5

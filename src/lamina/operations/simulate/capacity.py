@@ -6,8 +6,8 @@ from collections.abc import Sequence
 import numpy as np
 from numpy.typing import NDArray
 
-from lamina.model.ledger import NOTHING, Taken
-from lamina.model.requests import GpuSelector, PodRequest
+from lamina.core.ledger import NOTHING, Taken
+from lamina.core.requests import GpuSelector, PodRequest
 from lamina.operations.simulate.workload import SimNode, SimPod
 from lamina.placement import FITS, NodeState, NodeTable, Survey, alike
 from lamina.placement.rules.refusal_arrays import TAKES, codes

@@ -8,13 +8,13 @@ from typing import Any, NamedTuple
 
 import msgspec
 
-from lamina.api.v1alpha1.conversion import read_inventory
 from lamina.configuration import Config
 from lamina.configuration.yaml_documents import load_documents
+from lamina.core.kube_quantity import parse_quantity
+from lamina.core.objects import read_inventory
+from lamina.core.pod_status import is_over
 from lamina.dialects import check_pod, parse
 from lamina.errors import BadInput
-from lamina.model.kube_quantity import parse_quantity
-from lamina.model.pod_status import is_over
 from lamina.operations.pod_templates import templates_of
 from lamina.operations.simulate.node_gpus import gpus_of
 from lamina.operations.simulate.workload import SimNode, SimPod

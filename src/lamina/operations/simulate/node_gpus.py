@@ -5,10 +5,10 @@ from typing import Any
 
 import msgspec
 
+from lamina.core.cards import card
+from lamina.core.gpus import Gpu, cordoned
 from lamina.dialects import registry
 from lamina.errors import BadInput
-from lamina.model.cards import card
-from lamina.model.gpus import Gpu, cordoned
 
 _UNKNOWN_MIB = 16384
 

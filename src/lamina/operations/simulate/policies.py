@@ -8,7 +8,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from lamina import native
-from lamina.model.policies import NODE_POLICIES
+from lamina.core.policies import NODE_POLICIES
 from lamina.operations.simulate.capacity import ClusterCapacity, Floats
 from lamina.operations.simulate.workload import SimPod
 from lamina.placement import node_score

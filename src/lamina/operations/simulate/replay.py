@@ -8,9 +8,9 @@ import msgspec
 import numpy as np
 from msgspec import Struct
 
+from lamina.core.ledger import Taken, taken_by
+from lamina.core.requests import PodRequest
 from lamina.errors import BadInput
-from lamina.model.ledger import Taken, taken_by
-from lamina.model.requests import PodRequest
 from lamina.operations.simulate.capacity import ClusterCapacity
 from lamina.operations.simulate.policies import POLICIES, Chooser
 from lamina.operations.simulate.workload import SimNode, SimPod

@@ -6,9 +6,9 @@ known by name has 32 GiB.
 
 from pathlib import Path
 
-from lamina.model.cards import CARDS
-from lamina.model.gpus import Gpu
-from lamina.model.requests import ContainerRequest, GpuSelector, PodRequest
+from lamina.core.cards import CARDS
+from lamina.core.gpus import Gpu
+from lamina.core.requests import ContainerRequest, GpuSelector, PodRequest
 from lamina.operations.simulate.trace_rows import NodeRow, PodRow, node_rows, pod_rows
 from lamina.operations.simulate.workload import SimNode, SimPod
 

@@ -6,9 +6,9 @@ from decimal import Decimal
 
 import msgspec
 
+from lamina.core.cards import card
+from lamina.core.gpus import Gpu
 from lamina.errors import BadInput
-from lamina.model.cards import card
-from lamina.model.gpus import Gpu
 from lamina.operations.simulate.workload import SimNode, SimPod
 
 _CPU_PER_GPU, _MEMORY_PER_GPU = 16_000, 131_072

@@ -4,7 +4,7 @@ from collections.abc import Sequence
 
 from msgspec import structs
 
-from lamina.model.gpus import Gpu, Mode
+from lamina.core.gpus import Gpu, Mode
 from lamina.operations.simulate.workload import SimNode, SimPod
 
 _MOST_NAMED = 3

@@ -2,8 +2,8 @@
 
 from msgspec import Struct
 
-from lamina.model.gpus import Gpu
-from lamina.model.requests import PodRequest
+from lamina.core.gpus import Gpu
+from lamina.core.requests import PodRequest
 
 
 class SimNode(Struct, frozen=True, kw_only=True):

@@ -2,8 +2,8 @@
 
 from collections.abc import Iterator
 
+from lamina.core.quantities import MIB
 from lamina.errors import Outside
-from lamina.model.quantities import MIB
 from lamina.operations.verify.machine import Site
 from lamina.operations.verify.rows import CheckResult, judged, untested
 

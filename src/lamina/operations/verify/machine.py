@@ -10,12 +10,12 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 
+from lamina.core.grants import ComputePolicy
+from lamina.core.quantities import MIB
 from lamina.enforcement import DeviceLimit, Limits, environment, write_container
 from lamina.enforcement.driver import LocalGpu, choose, find_driver, gpus
 from lamina.enforcement.simulator import find_simulator
 from lamina.errors import Outside
-from lamina.model.grants import ComputePolicy
-from lamina.model.quantities import MIB
 
 KERNELS = Path(__file__).with_name("kernels.ptx")
 TIMEOUT_S = 120

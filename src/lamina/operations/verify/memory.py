@@ -3,8 +3,8 @@
 import json
 from collections.abc import Iterator
 
+from lamina.core.quantities import MIB
 from lamina.errors import Outside
-from lamina.model.quantities import MIB
 from lamina.operations.verify.machine import Site, answer
 from lamina.operations.verify.rows import CheckResult, judged, untested
 

@@ -2,7 +2,7 @@
 
 from collections.abc import Mapping, Sequence
 
-from lamina.model.quantities import MIB
+from lamina.core.quantities import MIB
 from lamina.operations.charts import Bar, BarChart, HtmlTable, html_page
 from lamina.operations.verify.rows import CheckResult
 

@@ -6,8 +6,8 @@ import sys
 from collections.abc import Iterator
 from pathlib import Path
 
+from lamina.core.quantities import MIB
 from lamina.errors import Outside
-from lamina.model.quantities import MIB
 from lamina.operations.verify.machine import Site
 from lamina.operations.verify.rows import CheckResult, judged, untested
 

@@ -12,10 +12,10 @@ from typing import NamedTuple
 import msgspec
 from msgspec import Struct
 
-from lamina.model.gpus import Gpu
-from lamina.model.ledger import NOTHING, Taken, add, taken_by
-from lamina.model.policies import BINPACK
-from lamina.model.requests import PodRequest
+from lamina.core.gpus import Gpu
+from lamina.core.ledger import NOTHING, Taken, add, taken_by
+from lamina.core.policies import BINPACK
+from lamina.core.requests import PodRequest
 from lamina.placement.search.fit import PodPlacement, fit
 from lamina.placement.state.nodes import NodeState
 

@@ -9,7 +9,7 @@ from collections.abc import Callable
 
 from msgspec import Struct
 
-from lamina.model.requests import ContainerRequest, GpuSelector
+from lamina.core.requests import ContainerRequest, GpuSelector
 from lamina.placement.explanation.sentences import Numbers, RefusedGpus, numbers, numbers_of_quota, sentence
 from lamina.placement.rules.refusal import Cause
 from lamina.placement.state.modes import MODES

@@ -3,10 +3,10 @@
 from collections.abc import Callable, Sequence
 from typing import NamedTuple
 
-from lamina.model.gpus import Mode
-from lamina.model.ledger import Taken
-from lamina.model.quota_room import QuotaRoom
-from lamina.model.requests import ContainerRequest, GpuSelector, SharingRules
+from lamina.core.gpus import Mode
+from lamina.core.ledger import Taken
+from lamina.core.quota_room import QuotaRoom
+from lamina.core.requests import ContainerRequest, GpuSelector, SharingRules
 from lamina.placement.rules.refusal import Cause
 from lamina.placement.state.modes import mode_of_all
 from lamina.placement.state.nodes import GpuState

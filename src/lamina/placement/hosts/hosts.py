@@ -3,7 +3,7 @@
 from collections.abc import Callable, Iterable, Mapping
 from typing import Any
 
-from lamina.model.pod_status import is_over
+from lamina.core.pod_status import is_over
 from lamina.placement.explanation.summary import Miss
 from lamina.placement.hosts.refusals import HostRefusal, refusals
 from lamina.placement.hosts.room import Room

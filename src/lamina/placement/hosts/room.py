@@ -3,7 +3,7 @@
 from collections.abc import Callable, Iterator, Mapping
 from typing import Any, NamedTuple
 
-from lamina.model.host_size import asked_of, offered_of
+from lamina.core.host_size import asked_of, offered_of
 
 PODS = "pods"
 """The resource of which each pod takes one."""

@@ -6,7 +6,7 @@ have their own. A search over places, the best first, which tries equal layouts 
 
 from collections.abc import Callable, Iterator, Sequence
 
-from lamina.model.mig import Placed
+from lamina.core.mig import Placed
 from lamina.placement.mig.partitions import Partitions
 
 _MOST_STEPS = 2000

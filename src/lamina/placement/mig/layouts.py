@@ -9,7 +9,7 @@ from collections.abc import Mapping
 import numpy as np
 from numpy.typing import NDArray
 
-from lamina.model.mig import MigCard, MigProfile
+from lamina.core.mig import MigCard, MigProfile
 
 
 class Layouts:

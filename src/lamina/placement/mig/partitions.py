@@ -6,12 +6,12 @@ can still be used (`mig_layouts`). An existing idle instance comes first: it cos
 
 from functools import cache, lru_cache
 
+from lamina.core.gpus import ExistingMigInstance
+from lamina.core.mig import MigCard, MigProfile, Placed
+from lamina.core.mig_cards import MIG_CARDS
+from lamina.core.mig_rules import MigRule, rule_for
+from lamina.core.requests import ContainerRequest
 from lamina.errors import BadInput
-from lamina.model.gpus import ExistingMigInstance
-from lamina.model.mig import MigCard, MigProfile, Placed
-from lamina.model.mig_cards import MIG_CARDS
-from lamina.model.mig_rules import MigRule, rule_for
-from lamina.model.requests import ContainerRequest
 from lamina.placement.mig.layouts import Layouts
 
 

@@ -1,8 +1,8 @@
 """Which mode a share got and why, in words, where the node's policy left something to choose."""
 
-from lamina.model.gpus import Mode
-from lamina.model.grants import Share
-from lamina.model.requests import GpuSelector
+from lamina.core.gpus import Mode
+from lamina.core.grants import Share
+from lamina.core.requests import GpuSelector
 from lamina.placement.state.modes import accepted, mode_of
 from lamina.placement.state.nodes import GpuState
 

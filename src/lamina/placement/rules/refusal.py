@@ -7,9 +7,9 @@ cause is reported, so a later cause is a nearer miss.
 
 from enum import IntEnum
 
-from lamina.model.gpus import Mode
-from lamina.model.ledger import NOTHING, Taken
-from lamina.model.requests import ContainerRequest, GpuSelector
+from lamina.core.gpus import Mode
+from lamina.core.ledger import NOTHING, Taken
+from lamina.core.requests import ContainerRequest, GpuSelector
 from lamina.placement.state.modes import accepted, mode_of_all
 from lamina.placement.state.nodes import GpuState
 

@@ -7,9 +7,9 @@ here from the last to the first. Of the modes in which a GPU may take a share, t
 import numpy as np
 from numpy.typing import NDArray
 
-from lamina.model.gpus import Mode
-from lamina.model.quota_room import QuotaRoom
-from lamina.model.requests import ContainerRequest, GpuSelector
+from lamina.core.gpus import Mode
+from lamina.core.quota_room import QuotaRoom
+from lamina.core.requests import ContainerRequest, GpuSelector
 from lamina.placement.rules.refusal import Cause
 from lamina.placement.state.modes import MODES, accepted
 from lamina.placement.state.table import Bools, Columns, Ints, NodeTable

@@ -6,8 +6,8 @@ slots, memory and compute. So pods that exceed it cannot all be placed, and no s
 
 import numpy as np
 
-from lamina.model.gpus import Mode
-from lamina.model.requests import ContainerRequest, GpuSelector, PodRequest
+from lamina.core.gpus import Mode
+from lamina.core.requests import ContainerRequest, GpuSelector, PodRequest
 from lamina.placement.rules.refusal_arrays import TAKES, codes, needed_memory
 from lamina.placement.state.table import Columns, Ints, NodeTable
 

@@ -4,7 +4,7 @@ from collections.abc import Iterable, Mapping, Sequence
 
 from msgspec import Struct
 
-from lamina.model.requests import PodRequest
+from lamina.core.requests import PodRequest
 from lamina.placement.explanation.summary import Miss, miss_of, summary
 from lamina.placement.rules.refusal import Cause
 from lamina.placement.search.fit import PodPlacement, fit

@@ -14,11 +14,11 @@ from typing import Any
 
 from msgspec import Struct
 
-from lamina.model.gpus import MigInstance, Mode
-from lamina.model.grants import ComputePolicy, ContainerGrant, Share
-from lamina.model.ledger import amounts, taken_by
-from lamina.model.mig import Placed
-from lamina.model.requests import ContainerRequest, GpuSelector, PodRequest
+from lamina.core.gpus import MigInstance, Mode
+from lamina.core.grants import ComputePolicy, ContainerGrant, Share
+from lamina.core.ledger import amounts, taken_by
+from lamina.core.mig import Placed
+from lamina.core.requests import ContainerRequest, GpuSelector, PodRequest
 from lamina.placement.explanation.misfit import Misfit
 from lamina.placement.mig.partitions import PartitionScheme
 from lamina.placement.rules.chosen_mode import chosen_mode

@@ -11,9 +11,9 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from itertools import combinations, islice
 from math import comb
 
-from lamina.model.policies import TOPOLOGY, chain
-from lamina.model.quota_room import QuotaRoom
-from lamina.model.requests import PodRequest
+from lamina.core.policies import TOPOLOGY, chain
+from lamina.core.quota_room import QuotaRoom
+from lamina.core.requests import PodRequest
 from lamina.placement.state.nodes import GpuState
 
 _MOST_SETS = 2000

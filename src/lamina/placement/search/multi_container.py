@@ -7,10 +7,10 @@ the same end. That keeps the search small on real nodes; the bound is there for 
 from collections.abc import Callable, Iterator
 from typing import NamedTuple
 
-from lamina.model.gpus import Mode
-from lamina.model.ledger import NOTHING, Taken
-from lamina.model.mig import Placed
-from lamina.model.requests import ContainerRequest, GpuSelector, PodRequest
+from lamina.core.gpus import Mode
+from lamina.core.ledger import NOTHING, Taken
+from lamina.core.mig import Placed
+from lamina.core.requests import ContainerRequest, GpuSelector, PodRequest
 from lamina.placement.mig.instances import arrange_instances
 from lamina.placement.rules.refusal import needs_alone, refusal, slots_for
 from lamina.placement.search.gpu_sets import preferred

@@ -12,8 +12,8 @@ from typing import TypeVar
 import numpy as np
 from numpy.typing import NDArray
 
-from lamina.model.policies import BINPACK, NUMA, PACKING, SPREAD, chain
-from lamina.model.requests import ContainerRequest
+from lamina.core.policies import BINPACK, NUMA, PACKING, SPREAD, chain
+from lamina.core.requests import ContainerRequest
 from lamina.placement.state.nodes import GpuState, share
 
 Usage = TypeVar("Usage", float, NDArray[np.float64])

@@ -5,7 +5,7 @@ from typing import Any
 
 from msgspec.structs import replace
 
-from lamina.model.requests import PodRequest
+from lamina.core.requests import PodRequest
 from lamina.placement.explanation.misfit import Misfit
 from lamina.placement.rules.refusal import Cause
 from lamina.placement.search.fit import PodPlacement, fit

@@ -11,8 +11,8 @@ import msgspec
 import numpy as np
 from numpy.typing import NDArray
 
-from lamina.model.grants import ComputePolicy
-from lamina.model.requests import GpuSelector, PodRequest
+from lamina.core.grants import ComputePolicy
+from lamina.core.requests import GpuSelector, PodRequest
 from lamina.placement.explanation.misfit import Misfit
 from lamina.placement.explanation.summary import Miss, miss_of
 from lamina.placement.rules.refusal import Cause

@@ -5,10 +5,10 @@ Whole GPUs and shares held by limits are one mode here, `quota`, since both leav
 
 from collections.abc import Sequence
 
-from lamina.model.gpus import Gpu, Mode
-from lamina.model.grants import Share
-from lamina.model.ledger import Taken
-from lamina.model.requests import GpuSelector
+from lamina.core.gpus import Gpu, Mode
+from lamina.core.grants import Share
+from lamina.core.ledger import Taken
+from lamina.core.requests import GpuSelector
 
 MODES = (Mode.QUOTA, Mode.MPS, Mode.MIG)
 _SHARED = (Mode.QUOTA,)

@@ -1,12 +1,12 @@
 """A node as placement sees it: its GPUs with what is free of each, worked out once and read many times."""
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Set
 
 from msgspec import Struct
 
-from lamina.model.gpus import Gpu, Inventory, Mode
-from lamina.model.ledger import NOTHING, Taken, taken_by_claims
-from lamina.model.mig_rules import MigRule
+from lamina.core.gpus import Gpu, Inventory, Mode
+from lamina.core.ledger import NOTHING, Taken, taken_by_claims
+from lamina.core.mig_rules import MigRule
 from lamina.placement.mig.partitions import Partitions, partitions_of, scheme_of
 from lamina.placement.state.modes import allowed, kept
 
@@ -77,12 +77,13 @@ class NodeState(Struct, frozen=True):
         *,
         log_level: int = 1,
         rules: tuple[MigRule, ...] = (),
+        allocated: Set[str] = frozenset(),
     ) -> "NodeState":
         """The node `name` with these GPUs, of which `taken` (by UUID) is granted to pods. `rules` say how GPUs may be
-        partitioned."""
+        partitioned, and `allocated` which GPUs kube-scheduler has given to claims."""
         listed = gpus.gpus if isinstance(gpus, Inventory) else tuple(gpus)
         held = taken or {}
-        claimed = {*taken_by_claims(gpus.claims), *gpus.allocated} if isinstance(gpus, Inventory) else set()
+        claimed = {*taken_by_claims(gpus.claims), *allocated} if isinstance(gpus, Inventory) else set()
         states = tuple(
             GpuState.of(gpu, held.get(gpu.uuid, NOTHING), rules, claimed=gpu.uuid in claimed) for gpu in listed
         )

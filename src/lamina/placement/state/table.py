@@ -12,7 +12,7 @@ import msgspec
 import numpy as np
 from numpy.typing import NDArray
 
-from lamina.model.gpus import Gpu, Mode
+from lamina.core.gpus import Gpu, Mode
 from lamina.placement.mig.partitions import Partitions, PartitionScheme
 from lamina.placement.state.modes import MODES
 from lamina.placement.state.node_names import NodeNames

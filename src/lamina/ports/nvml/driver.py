@@ -20,8 +20,8 @@ from typing import Any, TypeVar
 import pynvml as nvml
 from msgspec import structs
 
+from lamina.core.mig import MigCard, Placed
 from lamina.errors import Outside
-from lamina.model.mig import MigCard, Placed
 from lamina.ports.nvml import links, memory_faults, memory_limits, mig, process_work, readings
 from lamina.ports.nvml.protocol import GpuFacts, GpuProcess, GpuReading, MigInstanceFacts, XidEvent
 

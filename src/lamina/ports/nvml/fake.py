@@ -6,9 +6,9 @@ from pathlib import Path
 
 from msgspec import structs
 
+from lamina.core.mig import MigCard, Placed
+from lamina.core.mig_cards import mig_card
 from lamina.errors import BadInput, Outside
-from lamina.model.mig import MigCard, Placed
-from lamina.model.mig_cards import mig_card
 from lamina.ports.clock import Clock, SystemClock, within
 from lamina.ports.nvml.protocol import GpuFacts, GpuProcess, GpuReading, MigInstanceFacts, XidEvent
 

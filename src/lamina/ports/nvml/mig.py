@@ -8,9 +8,9 @@ from typing import Any
 
 import pynvml as nvml
 
+from lamina.core.mig import Engines, MigCard, MigProfile, Placed
+from lamina.core.mig_cards import mig_card
 from lamina.errors import Outside
-from lamina.model.mig import Engines, MigCard, MigProfile, Placed
-from lamina.model.mig_cards import mig_card
 from lamina.ports.nvml.protocol import MigAttributes, MigInstanceFacts
 
 _MOST = 8

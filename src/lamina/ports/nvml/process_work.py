@@ -5,7 +5,7 @@ from typing import Any
 
 import pynvml as nvml
 
-from lamina.model.gpu_readings import WORK_LATELY_S
+from lamina.core.gpu_readings import WORK_LATELY_S
 
 _UNANSWERED = (nvml.NVML_ERROR_NOT_SUPPORTED, nvml.NVML_ERROR_FUNCTION_NOT_FOUND, nvml.NVML_ERROR_NO_PERMISSION)
 _WHOLE = 100

@@ -4,11 +4,11 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import NamedTuple, Protocol
 
-from lamina.model.gpu_facts import GpuFacts as GpuFacts
-from lamina.model.gpu_facts import MigAttributes as MigAttributes
-from lamina.model.gpu_facts import MigInstanceFacts as MigInstanceFacts
-from lamina.model.gpu_readings import GpuReading as GpuReading
-from lamina.model.mig import MigCard, Placed
+from lamina.core.gpu_facts import GpuFacts as GpuFacts
+from lamina.core.gpu_facts import MigAttributes as MigAttributes
+from lamina.core.gpu_facts import MigInstanceFacts as MigInstanceFacts
+from lamina.core.gpu_readings import GpuReading as GpuReading
+from lamina.core.mig import MigCard, Placed
 
 
 class GpuProcess(NamedTuple):
