@@ -14,7 +14,7 @@ from bench.scheduler import cluster, load
 from bench.scheduler.core import Core, hopeless, known, p99, unknown
 from bench.scheduler.gangs import MEMBERS, Gangs
 from bench.scheduler.side_by_side import side_by_side
-from lamina.controller.extender.verb_names import FILTER_TO_BEST
+from lamina.core.component_names import FILTER_TO_BEST
 from lamina.ports.kube import Object
 
 CURVE = (100, 1_000, 5_000, 10_000, 20_000)

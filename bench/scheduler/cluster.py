@@ -3,12 +3,12 @@
 import random
 from collections.abc import Iterator
 
-from lamina.controller.ledger.grant_objects import grant_object
 from lamina.core.cards import card
 from lamina.core.gpus import Gpu, Inventory
 from lamina.core.grants import ContainerGrant, Share
 from lamina.core.objects import write_spec
 from lamina.core.requests import PodRequest
+from lamina.ledger.grant_objects import grant_object
 from lamina.ports.kube import Object
 
 GPUS = 8

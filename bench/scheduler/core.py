@@ -10,13 +10,13 @@ from bench.scheduler import cluster
 from lamina.configuration import DEFAULT
 from lamina.controller.capacity.node_states import Capacity
 from lamina.controller.configuration import LiveConfiguration
-from lamina.controller.ledger.grant_objects import grant_record
-from lamina.controller.ledger.ledger import reservation
-from lamina.controller.ledger.pod_stages import pod_state
-from lamina.controller.pods import ParsedPod, parse_pod
-from lamina.controller.quotas.resource_quotas import ResourceQuotas
 from lamina.controller.scheduling.decisions import Decisions
 from lamina.dialects import parse
+from lamina.ledger.grant_objects import grant_record
+from lamina.ledger.ledger import reservation
+from lamina.ledger.pod_stages import pod_state
+from lamina.ledger.pods import ParsedPod, parse_pod
+from lamina.ledger.quotas import ResourceQuotas
 from lamina.placement import PodPlacement, fit
 from lamina.ports.kube import Object
 

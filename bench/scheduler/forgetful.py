@@ -8,8 +8,8 @@ import asyncio
 from bench.scheduler.server import main
 from lamina.controller.binding.bind_args import BindArgs
 from lamina.controller.binding.binder import Binder
-from lamina.controller.pods import ParsedPod
 from lamina.controller.scheduling.expected_binds import ExpectedBinds
+from lamina.ledger.pods import ParsedPod
 
 _LATE_S = 0.3
 

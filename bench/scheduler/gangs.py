@@ -11,12 +11,12 @@ from lamina.controller.capacity.pod_mix import pod_kind
 from lamina.controller.configuration import LiveConfiguration
 from lamina.controller.context import Context
 from lamina.controller.gangs.plans import GangPlanner
-from lamina.controller.gangs.pod_groups import PodGroup
 from lamina.controller.gangs.search import PlanSearch
-from lamina.controller.pods import ParsedPod, parse_pod
-from lamina.controller.quotas.resource_quotas import ResourceQuotas
 from lamina.controller.scheduling.nominated_pods import NominatedPods
 from lamina.dialects.groups import SCHEDULER_PLUGINS, GroupName
+from lamina.ledger.pod_groups import PodGroup
+from lamina.ledger.pods import ParsedPod, parse_pod
+from lamina.ledger.quotas import ResourceQuotas
 from lamina.ports.clock import FakeClock
 from lamina.ports.kube.fake import FakeKube
 

@@ -23,7 +23,7 @@ import yaml
 
 from bench.machine import ROOT
 from bench.scheduler import cluster
-from lamina.controller.extender.verb_names import FILTER_TO_BEST
+from lamina.core.component_names import FILTER_TO_BEST
 from lamina.ports.kube import Object
 
 _READY_WITHIN_S = 300.0

@@ -13,10 +13,10 @@ import uvloop
 from aiohttp import web
 
 from bench.scheduler import cluster
-from lamina.controller.extender.verb_names import FILTER_TO_BEST
-from lamina.controller.ledger.grant_objects import grant_object
+from lamina.core.component_names import FILTER_TO_BEST
 from lamina.core.grants import ContainerGrant, Share
 from lamina.core.requests import PodRequest
+from lamina.ledger.grant_objects import grant_object
 from lamina.ports.kube import GRANTS
 from lamina.ports.kube.client import KubeClient, connect
 

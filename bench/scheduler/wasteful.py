@@ -8,9 +8,9 @@ import time
 from bench.scheduler.server import main
 from lamina.controller.binding.bind_args import BindArgs
 from lamina.controller.binding.binder import Binder
-from lamina.controller.pods import ParsedPod
 from lamina.controller.scheduling.decisions import Decisions, FilterResult
 from lamina.controller.scheduling.scores import NodeScores
+from lamina.ledger.pods import ParsedPod
 from lamina.ports.kube import PODS
 
 _ANSWER_S = 0.04

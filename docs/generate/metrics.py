@@ -12,11 +12,11 @@ from lamina.agent.metrics.account_families import account_families, price_family
 from lamina.agent.metrics.history_families import history_families, idle_family
 from lamina.configuration import DEFAULT
 from lamina.controller.compat.metrics import families as compat_families
-from lamina.controller.ledger.ledger import Ledger
 from lamina.controller.metrics import Metrics
-from lamina.controller.quotas.resource_quotas import ResourceQuotas
 from lamina.controller.replica_metrics import ReplicaMetrics, ReplicaState
 from lamina.dialects.registry import node_metrics
+from lamina.ledger.ledger import Ledger
+from lamina.ledger.quotas import ResourceQuotas
 from lamina.ports.set_aside import SetAside
 
 _SOURCE = "the metrics of agent and controller"

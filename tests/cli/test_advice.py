@@ -5,15 +5,15 @@ from typing import Any
 from msgspec import structs
 
 from lamina.configuration import DEFAULT
-from lamina.controller.ledger.claims import GrantRecord
-from lamina.controller.ledger.grantless_pods import running_request
-from lamina.controller.ledger.ledger import Ledger
-from lamina.controller.ledger.pod_stages import pod_state
-from lamina.controller.pods import parse_pod
 from lamina.core.gpus import Gpu, Inventory
 from lamina.core.grants import ContainerGrant, Grant, Share
 from lamina.core.policies import BINPACK
 from lamina.dialects.groups import GROUP_LABEL
+from lamina.ledger.ledger import Ledger
+from lamina.ledger.pod_holding import GrantRecord
+from lamina.ledger.pod_stages import pod_state
+from lamina.ledger.pods import parse_pod
+from lamina.ledger.ungranted_pods import running_request
 from lamina.operations.advise.defrag import advice
 from lamina.operations.cluster_view import ClusterView
 from lamina.operations.pending_reasons import waiting_because, why

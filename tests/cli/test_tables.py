@@ -10,10 +10,10 @@ from rich.table import Table
 from lamina.cli.tables import print_pods
 from lamina.cli.terminal import print_table
 from lamina.configuration import DEFAULT
-from lamina.controller.ledger.ledger import Ledger
 from lamina.core.gpus import Gpu, Inventory, MigInstance, Mode
 from lamina.core.grants import ContainerGrant, Grant, Share
 from lamina.core.survivors import Survivor
+from lamina.ledger.ledger import Ledger
 from lamina.operations.agent_metrics import ClusterUse
 from lamina.operations.cluster_view import ClusterView
 from lamina.operations.pending_reasons import why

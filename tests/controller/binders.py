@@ -13,13 +13,13 @@ from lamina.controller.configuration import LiveConfiguration
 from lamina.controller.context import Context
 from lamina.controller.gangs.coordinator import GangCoordinator
 from lamina.controller.observation.watches import Watches
-from lamina.controller.pods import ParsedPod
-from lamina.controller.quotas.resource_quotas import ResourceQuotas
 from lamina.controller.scheduling.decisions import Decisions
 from lamina.controller.scheduling.expected_binds import ExpectedBinds
 from lamina.controller.scheduling.nominated_pods import NominatedPods
 from lamina.core.gpus import Gpu
 from lamina.core.ledger import NOTHING
+from lamina.ledger.pods import ParsedPod
+from lamina.ledger.quotas import ResourceQuotas
 from lamina.ports import clock as ports
 from lamina.ports.clock import FakeClock
 from lamina.ports.kube import GRANTS, PODS, Kube, Object
@@ -115,4 +115,4 @@ class Bench:
         return str(found["spec"].get("nodeName", ""))
 
     def memory(self, node: str = "node-0", gpu: str = "GPU-0") -> int:
-        return self.ledger.holdings.taken(node).get(gpu, NOTHING).memory_mib
+        return self.ledger.totals.taken(node).get(gpu, NOTHING).memory_mib

@@ -2,8 +2,8 @@
 
 import copy
 
-from lamina.controller.ledger.grant_objects import grant_record
 from lamina.core.ledger import Taken, taken_by
+from lamina.ledger.grant_objects import grant_record
 from lamina.ports.kube import GRANTS, PODS, BindingMetadata, Object
 from lamina.ports.kube.fake import FakeKube
 from lamina.ports.kube.protocol import NO_METADATA

@@ -6,13 +6,13 @@ from typing import Any
 from msgspec import structs
 
 from lamina.controller.binding.turns import Turns
-from lamina.controller.ledger.grant_objects import grant_record
-from lamina.controller.ledger.grantless_pods import running_request
-from lamina.controller.ledger.pod_stages import pod_state
-from lamina.controller.observation.resized_pods import ResizedPod, resized_pod
 from lamina.controller.sizes.changes import SizeChanges
 from lamina.core.gpus import Gpu
 from lamina.core.sizes import RESIZE, RESIZE_STATUS, RESIZE_WHEN_HELD, AppliedSize, size_of
+from lamina.ledger.grant_objects import grant_record
+from lamina.ledger.pod_stages import pod_state
+from lamina.ledger.resized_pods import ResizedPod, resized_pod
+from lamina.ledger.ungranted_pods import running_request
 from lamina.ports.kube import GRANTS, PODS, EventRecorder, Kube, Object
 from lamina.ports.kube.fake_network import DecoratedKube
 from tests.controller.binders import Bench, Clock

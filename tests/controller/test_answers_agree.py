@@ -182,10 +182,10 @@ async def test_filter_binding_and_views_agree(hard: list[dict[str, Any]], in_use
         for node in (each.node for each in INVENTORIES):
             if view.request(seen) is None:
                 continue
-            held = dict(world.bench.ledger.holdings.taken(node))
+            held = dict(world.bench.ledger.totals.taken(node))
             said = await world.bind(await world.make(filled, "team", f"on-{node}"), node)
             assert (said == "") == (node in fitting), (kind, hard, node, said, fitting)
-            assert world.bench.ledger.holdings.taken(node) == held, "nothing is held in vain"
+            assert world.bench.ledger.totals.taken(node) == held, "nothing is held in vain"
 
 
 def check_views(view: ClusterView, seen: Object, manifest: Object, fitting: set[str], error: str) -> None:

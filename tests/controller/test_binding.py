@@ -10,9 +10,9 @@ from msgspec.structs import replace
 from lamina.configuration import load
 from lamina.controller.binding import bound_labels, orphan_grants
 from lamina.controller.binding.binder import LONGEST_ATTEMPT_S
-from lamina.controller.ledger.ledger import UNCONFIRMED_S
-from lamina.controller.ledger.pod_stages import PodState, Stage
 from lamina.errors import Outside
+from lamina.ledger.ledger import UNCONFIRMED_S
+from lamina.ledger.pod_stages import PodState, Stage
 from lamina.ports.kube import GRANTS, PODS, Conflict, Kube, NotFound, Object, Refused, Unreachable
 from lamina.ports.kube.fake import FakeKube
 from lamina.ports.kube.fake_network import LossyKube
@@ -185,7 +185,7 @@ async def test_a_refused_bind_undoes_grant_and_reservation(bench: Bench, error: 
     pod = await bench.pod(gpumem=1000)
     failing(bench, "bind", error)
     assert await bench.bind(pod) == str(error)
-    assert await bench.grants() == [] and bench.ledger.holdings.taken("node-0") == {}
+    assert await bench.grants() == [] and bench.ledger.totals.taken("node-0") == {}
 
 
 @pytest.mark.parametrize("error", [Refused("not allowed"), Outside("500")])
@@ -193,7 +193,7 @@ async def test_a_refused_grant_leaves_nothing(bench: Bench, error: Outside) -> N
     pod = await bench.pod(gpumem=1000)
     failing(bench, "create", error)
     assert await bench.bind(pod) == str(error)
-    assert bench.ledger.holdings.taken("node-0") == {} and await bench.node_of(pod) == ""
+    assert bench.ledger.totals.taken("node-0") == {} and await bench.node_of(pod) == ""
 
 
 async def test_a_lost_answer_to_the_grant_keeps_its_reservation(bench: Bench) -> None:
@@ -225,7 +225,7 @@ async def test_a_binding_that_may_still_arrive_keeps_its_grant_until_the_doubt_i
     assert len(await bench.grants()) == 1
     bench.clock.time += UNCONFIRMED_S
     await orphan_grants.remove_orphan_grants(bench.context, bench.locks)
-    assert await bench.grants() == [] and bench.ledger.holdings.taken("node-0") == {}
+    assert await bench.grants() == [] and bench.ledger.totals.taken("node-0") == {}
 
 
 async def left_behind(bench: Bench, **limits: object) -> Object:
@@ -250,7 +250,7 @@ async def test_a_grant_left_behind_is_withdrawn_for_another_node(bench: Bench) -
     pod = await left_behind(bench, gpumem=1000)
     assert await bench.bind(pod, "node-1") == ""
     assert [g["spec"]["node"] for g in await bench.grants()] == ["node-1"]
-    assert bench.ledger.holdings.taken("node-0") == {}
+    assert bench.ledger.totals.taken("node-0") == {}
 
 
 async def test_an_orphan_grant_that_was_deleted_is_made_again(bench: Bench) -> None:
@@ -321,13 +321,13 @@ async def test_a_pod_deleted_or_replaced_since_filter_gets_nothing(bench: Bench)
     assert await bench.bind(pod) == "pod default/pod no longer exists"
     await bench.pod(gpumem=1000)
     assert await bench.bind(pod) == "pod default/pod was replaced by another pod of the same name"
-    assert await bench.grants() == [] and bench.ledger.holdings.taken("node-0") == {}
+    assert await bench.grants() == [] and bench.ledger.totals.taken("node-0") == {}
 
 
 async def test_a_pod_deleted_between_grant_and_binding_frees_its_share() -> None:
     bench = changing(lambda kube: kube.delete(PODS, "pod", namespace="default"))
     assert await bench.bind(await bench.pod(gpumem=1000)) == "pod default/pod no longer exists"
-    assert await bench.grants() == [] and bench.ledger.holdings.taken("node-0") == {}
+    assert await bench.grants() == [] and bench.ledger.totals.taken("node-0") == {}
 
 
 BY_CLAIM = {
@@ -350,7 +350,7 @@ async def test_a_pod_with_a_claim_for_its_gpus_is_bound_without_a_grant(bench: B
     pod = await bench.pod(**limits)
     await serve_by_claim(bench.kube)
     assert await bench.bind(pod) == "" and await bench.node_of(pod) == "node-0"
-    assert await bench.grants() == [] and bench.ledger.holdings.taken("node-0") == {}
+    assert await bench.grants() == [] and bench.ledger.totals.taken("node-0") == {}
     assert await bench.bind(pod) == ""
     assert "already bound to node node-0" in await bench.bind(pod, "node-1")
 
@@ -360,7 +360,7 @@ async def test_a_claim_that_is_made_after_the_watch_reported_the_pod_takes_the_p
     pod = await bench.pod(gpu=1, gpumem=1000)
     await report(bench, pod)
     assert await bench.bind(pod) == "" and await bench.node_of(pod) == "node-0"
-    assert await bench.grants() == [] and bench.ledger.holdings.taken("node-0") == {}
+    assert await bench.grants() == [] and bench.ledger.totals.taken("node-0") == {}
 
 
 async def test_a_pod_that_others_label_meanwhile_is_bound_with_its_grant() -> None:
@@ -455,4 +455,4 @@ async def test_a_pod_that_admission_did_not_fill_in_gets_no_share(bench: Bench, 
     assert bench.decisions.filter(bench.parse(pod), ["node-0"]).error == sentence
     assert sentence in await bench.bind(pod)
     assert await bench.grants() == []
-    assert bench.ledger.holdings.taken("node-0") == {}
+    assert bench.ledger.totals.taken("node-0") == {}

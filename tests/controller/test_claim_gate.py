@@ -9,14 +9,13 @@ import jsonpatch
 import pytest
 
 from lamina.controller.claims.gate import ClaimGate
-from lamina.controller.ledger.pod_stages import PodState, Stage
-from lamina.controller.ledger.used_claims import ClaimName
-from lamina.controller.scheduling.claim_usage import ClaimUsage
 from lamina.core.claims import HeldClaim
 from lamina.core.gpus import Inventory
 from lamina.core.grants import ContainerGrant, Share
 from lamina.dialects.claim_gate import GATE, gate_claims
 from lamina.dra.names import DRIVER
+from lamina.ledger.pod_stages import PodState, Stage
+from lamina.ledger.used_claims import ClaimName
 from lamina.operations.claim_quotas import WaitingForQuotas
 from lamina.ports.kube import EVENTS, PODS, EventRecorder, Object
 from tests.controller.binders import Bench
@@ -33,7 +32,7 @@ class Gated(Bench):
     def __init__(self) -> None:
         super().__init__()
         events = EventRecorder(self.kube, "test", now=self.clock.wall)
-        self.usage = ClaimUsage.of(self.context)
+        self.usage = self.context.claim_usage
         self.gate = ClaimGate(self.context, self.usage, events, lambda: self.leads)
         self.offer(NODE, *gpus(2))
 

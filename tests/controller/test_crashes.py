@@ -10,9 +10,9 @@ import pytest
 from lamina.controller.binding import orphan_grants
 from lamina.controller.binding.binder import LONGEST_ATTEMPT_S
 from lamina.controller.binding.turns import Turns
-from lamina.controller.ledger.grant_objects import grant_record
-from lamina.controller.ledger.ledger import RESERVATION_S, UNCONFIRMED_S
-from lamina.controller.ledger.pod_stages import pod_state
+from lamina.ledger.grant_objects import grant_record
+from lamina.ledger.ledger import RESERVATION_S, UNCONFIRMED_S
+from lamina.ledger.pod_stages import pod_state
 from lamina.ports.kube import GRANTS, LEASES, PODS, Conflict, Object
 from lamina.ports.kube.fake_network import DecoratedKube
 from tests.controller.binders import Bench, Clock
@@ -151,7 +151,7 @@ async def test_no_gpu_is_given_twice_and_both_are_used(number: int, how: str, sh
     crash.check()
     assert len(crash.running) == GPUS, "what a crash left behind is not free"
     assert len(await third.grants()) == GPUS
-    holdings = third.ledger.holdings
+    holdings = third.ledger.totals
     assert sorted([*holdings.taken(NODE), *holdings.taken(OTHER)]) == sorted(crash.used)
 
 

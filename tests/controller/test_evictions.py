@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from lamina.controller.extender.evictions import PAUSE_S, SETTLED_S
-from lamina.controller.ledger.pod_stages import PodState, Stage
+from lamina.ledger.pod_stages import PodState, Stage
 from lamina.ports.clock import FakeClock
 from lamina.ports.kube import DISRUPTION_BUDGETS, PODS, NotFound, Object, Refused
 from lamina.ports.kube.fake import FakeKube
@@ -306,6 +306,6 @@ async def test_another_replica_knows_the_room_by_the_status_of_the_pod(cluster: 
     high["status"] = {"nominatedNodeName": "node-0"}
     cluster.bench.context.pending.observe(cluster.bench.parse(high))
     assert list(cluster.nominated.rooms()) == [], "the node is full, and none leaves it"
-    cluster.leaving |= set(cluster.bench.ledger.holdings.pods_on("node-0"))
+    cluster.leaving |= set(cluster.bench.ledger.totals.pods_on("node-0"))
     (held,) = cluster.nominated.rooms()
     assert (held.pod, held.node, held.until) == ("high", "node-0", float("inf"))

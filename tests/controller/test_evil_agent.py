@@ -20,14 +20,14 @@ from lamina.controller.assembly import Controller, assemble
 from lamina.controller.capacity.inventory_status import InventoryStatuses
 from lamina.controller.configuration import LiveConfiguration
 from lamina.controller.leadership.election import LeaderElection
-from lamina.controller.ledger.survivors import Survivors
-from lamina.controller.ledger.used_claims import UsedClaims
-from lamina.controller.quotas.status import update_statuses
+from lamina.controller.quota_status import update_statuses
 from lamina.controller.settings import ControllerSettings
 from lamina.core.claims import HeldClaim
 from lamina.core.grants import ContainerGrant, Share
 from lamina.core.objects import read_inventory, write_spec
 from lamina.core.survivors import Survivor
+from lamina.ledger.lingering_pods import LingeringPods
+from lamina.ledger.used_claims import UsedClaims
 from lamina.operations import cluster_view
 from lamina.operations.borrower_rounds import BorrowerRounds
 from lamina.operations.idle_rounds import IdleRounds
@@ -168,9 +168,9 @@ class World:
         text = generate_latest(self.controller.metrics.registry).decode()
         lines = [line for line in text.splitlines() if line.startswith("lamina_") and "_created " not in line]
         found["metrics"] = [line for line in lines if EVIL not in line]
-        found["taken"] = context.ledger.holdings.taken(NODE), context.ledger.holdings.taken_in_namespace(NAMESPACE)
+        found["taken"] = context.ledger.totals.taken(NODE), context.ledger.totals.taken_in_namespace(NAMESPACE)
         view = await cluster_view.read(self.kube)
-        found["view"] = view.rules.refused_everywhere(waiting), view.ledger.holdings.taken(NODE)
+        found["view"] = view.rules.refused_everywhere(waiting), view.ledger.totals.taken(NODE)
         return found
 
 
@@ -299,7 +299,7 @@ def _listed(self: Notices, of: Any) -> dict[str, int]:
     return {uid: 0 for uid in reports.uids() if of(reports.of(uid, EVIL)) is not None}
 
 
-def _namespace(self: Survivors, uid: str) -> str:
+def _namespace(self: LingeringPods, uid: str) -> str:
     return next((each.namespace for each in self._published.get(uid, {}).values()), "")
 
 
@@ -312,7 +312,7 @@ def _used(self: UsedClaims, node: str, claims: tuple[HeldClaim, ...]) -> tuple[H
     [
         ("idle", Notices, "listed", _listed),
         ("displaced", Notices, "listed", _listed),
-        ("survivors", Survivors, "namespace", _namespace),
+        ("survivors", LingeringPods, "namespace", _namespace),
         ("claims", UsedClaims, "used", _used),
     ],
 )

@@ -9,8 +9,8 @@ import pytest
 from lamina.controller.gangs import plans
 from lamina.controller.gangs.coordinator import GangCoordinator
 from lamina.controller.gangs.search import PlanSearch
-from lamina.controller.pods import ParsedPod
 from lamina.dialects.groups import GROUP_LABEL
+from lamina.ledger.pods import ParsedPod
 from lamina.ports.kube import PLUGIN_POD_GROUPS, PODS, Object
 from tests.controller.binders import Bench
 from tests.controller.cluster import admitted_pod, gpus

@@ -5,11 +5,11 @@ import pytest
 from lamina.controller.gangs.coordinator import GangCoordinator
 from lamina.controller.gangs.filtered_gangs import PLAN_S
 from lamina.controller.gangs.search import PlanSearch
-from lamina.controller.ledger.ledger import reservation
-from lamina.controller.pods import ParsedPod
 from lamina.controller.scheduling.decisions import FilterResult
 from lamina.core.ledger import taken_by
 from lamina.dialects.groups import GROUP_LABEL
+from lamina.ledger.ledger import reservation
+from lamina.ledger.pods import ParsedPod
 from lamina.placement import PodPlacement
 from lamina.ports.kube import PODS, Object
 from tests.controller.binders import Bench

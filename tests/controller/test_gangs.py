@@ -8,9 +8,9 @@ from typing import Any
 import pytest
 
 from lamina.controller.gangs import coordinator, held_gangs
-from lamina.controller.ledger.ledger import DoesNotFit
 from lamina.dialects.containers import quote
 from lamina.dialects.groups import GROUP_ANNOTATION, GROUP_APIS, GROUP_LABEL, KUBERNETES
+from lamina.ledger.ledger import DoesNotFit
 from lamina.ports.clock import FakeClock
 from lamina.ports.kube import GRANTS, PODS, VOLCANO_POD_GROUPS, Object
 from lamina.ports.kube.fake import FakeKube

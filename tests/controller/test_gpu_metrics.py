@@ -6,11 +6,11 @@ from msgspec import structs
 
 from lamina.configuration import DEFAULT
 from lamina.controller.compat.metrics import families
-from lamina.controller.ledger.ledger import Ledger
 from lamina.controller.metrics import Metrics
-from lamina.controller.quotas.resource_quotas import ResourceQuotas
 from lamina.core.claims import HeldClaim
 from lamina.core.grants import ContainerGrant, Share
+from lamina.ledger.ledger import Ledger
+from lamina.ledger.quotas import ResourceQuotas
 from lamina.ports.set_aside import SetAside
 from tests.controller.cluster import gpus, inventory
 

@@ -8,9 +8,9 @@ import pytest
 from prometheus_client.parser import text_string_to_metric_families
 
 from lamina.configuration import DEFAULT
-from lamina.controller.ledger.ticket_holders import ticket_holder, without_grant
-from lamina.controller.pods import parse_pod
 from lamina.core.gpus import Inventory, NativeResource
+from lamina.ledger.pods import parse_pod
+from lamina.ledger.ticket_holders import ticket_holder, without_grant
 from lamina.ports.clock import FakeClock
 from lamina.ports.kube import EVENTS, GRANTS, PODS, NotFound, Object
 from lamina.ports.kube.fake import FakeKube

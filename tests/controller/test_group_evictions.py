@@ -8,10 +8,10 @@ import pytest
 
 from lamina.controller.extender.evictions import PAUSE_S, SETTLED_S
 from lamina.controller.extender.group_preemption import MOST_MEMBERS
-from lamina.controller.ledger.grant_objects import grant_record
-from lamina.controller.ledger.pod_stages import pod_state
 from lamina.core.host_size import HostSize
 from lamina.dialects.groups import GROUP_LABEL
+from lamina.ledger.grant_objects import grant_record
+from lamina.ledger.pod_stages import pod_state
 from lamina.ports.kube import DISRUPTION_BUDGETS, GRANTS, PODS, RESOURCE_QUOTAS, Kube, NotFound, Object, Refused
 from lamina.ports.kube.fake_network import DecoratedKube
 from tests.controller.pod_groups import group

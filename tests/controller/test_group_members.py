@@ -6,10 +6,10 @@ from typing import Any
 import pytest
 
 from lamina.configuration import DEFAULT
-from lamina.controller.gangs.members import Members, Membership, membership
-from lamina.controller.gangs.pod_groups import PodGroup, _group_of_members
-from lamina.controller.pods import ParsedPod, parse_pod
 from lamina.dialects.groups import GROUP_APIS
+from lamina.ledger.group_members import Members, Membership, membership
+from lamina.ledger.pod_groups import PodGroup, group_of_members
+from lamina.ledger.pods import ParsedPod, parse_pod
 from lamina.ports.kube import Object
 from tests.controller.cluster import admitted_pod, gpu_pod
 from tests.controller.pod_groups import member
@@ -64,7 +64,7 @@ def test_a_request_that_cannot_be_read_waits_for_no_place() -> None:
 
 
 def group(minimum: int, *states: str) -> PodGroup:
-    return _group_of_members(minimum, 60.0, [parsed(f"p{n}", state) for n, state in enumerate(states)])
+    return group_of_members(minimum, 60.0, [parsed(f"p{n}", state) for n, state in enumerate(states)])
 
 
 def test_every_group_of_three_needs_what_is_left_of_its_minimum() -> None:

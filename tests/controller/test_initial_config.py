@@ -10,9 +10,9 @@ import aiohttp
 import msgspec
 import pytest
 
-from lamina.controller.leadership.election import NAME as LEASE
 from lamina.controller.run import serve
 from lamina.controller.settings import ControllerSettings
+from lamina.core.component_names import LEADER_LEASE
 from lamina.errors import BadInput
 from lamina.ports.clock import SystemClock
 from lamina.ports.kube import CONFIG_MAPS, EVENTS, LEASES, MUTATING_WEBHOOKS, Object
@@ -83,7 +83,7 @@ async def test_a_replica_waits_for_an_invalid_configmap_to_be_fixed(tmp_path: Pa
         assert not replica.addresses.exists()
         await replica.kube.replace(CONFIG_MAPS, config_map(FIXED))
         await replica.says(200, "ok")
-        assert (await replica.kube.get(LEASES, LEASE, namespace="lamina-system"))["spec"]["holderIdentity"]
+        assert (await replica.kube.get(LEASES, LEADER_LEASE, namespace="lamina-system"))["spec"]["holderIdentity"]
         assert msgspec.json.decode(replica.addresses.read_bytes())["extenderHttp"]
 
 

@@ -5,9 +5,9 @@ from msgspec import structs
 
 from lamina.agent.state.cluster import ClusterClient
 from lamina.controller.capacity.inventory_status import MOST_WRITES, WRITES_WHEN_BUSY, InventoryStatuses
-from lamina.controller.ledger.claims import Hold, Reservation
 from lamina.core.gpus import Gpu
 from lamina.core.ledger import Taken
+from lamina.ledger.pod_holding import Hold, Reservation
 from lamina.ports.kube import INVENTORIES, NotFound, Object, Unreachable
 from lamina.ports.kube.fake import FakeKube
 from tests.controller.binders import Bench

@@ -10,11 +10,12 @@ import msgspec
 import pytest
 
 from lamina.controller.extender.client_certificates import ExtenderTls, IssuedCertificates
-from lamina.controller.extender.issued import FOLLOWED_BEFORE, SERVER_NAME, USED_UNTIL, VALID, Issued, create, renewed
-from lamina.controller.extender.issued_store import CLIENT_SECRET, SERVER_SECRET, IssuedStore
+from lamina.controller.extender.issued import FOLLOWED_BEFORE, USED_UNTIL, VALID, Issued, create, renewed
+from lamina.controller.extender.issued_store import IssuedStore
 from lamina.controller.run import serve
 from lamina.controller.secret_objects import content_of
 from lamina.controller.settings import ControllerSettings
+from lamina.core.component_names import EXTENDER_CLIENT_SECRET, EXTENDER_NAME, EXTENDER_SECRET
 from lamina.ports.certificates.tls import use_certificate
 from lamina.ports.clock import FakeClock, SystemClock
 from lamina.ports.kube import SECRETS, Conflict, Kube, Object
@@ -75,7 +76,7 @@ async def test_replicas_agree_and_the_scheduler_gets_what_fits() -> None:
     kube, clock = FakeKube(), FakeClock()
     one, two = await asyncio.gather(IssuedStore(kube, clock).agree(), IssuedStore(kube, clock).agree())
     assert one == two == await IssuedStore(kube, clock).agree()
-    client = await secret(kube, CLIENT_SECRET)
+    client = await secret(kube, EXTENDER_CLIENT_SECRET)
     assert content_of(client, "ca.crt") == one.authorities
     assert content_of(client, "tls.crt") == one.current.client.certificate
     assert sorted(client["data"]) == ["ca.crt", "tls.crt", "tls.key"], "the scheduler has no key of the controller"
@@ -84,23 +85,23 @@ async def test_replicas_agree_and_the_scheduler_gets_what_fits() -> None:
 async def test_what_is_not_due_is_not_written() -> None:
     kube, clock = FakeKube(), FakeClock()
     await IssuedStore(kube, clock).agree()
-    before = [await secret(kube, name) for name in (SERVER_SECRET, CLIENT_SECRET)]
+    before = [await secret(kube, name) for name in (EXTENDER_SECRET, EXTENDER_CLIENT_SECRET)]
     await clock.advance(timedelta(days=30).total_seconds())
     await IssuedStore(kube, clock).agree()
-    assert [await secret(kube, name) for name in (SERVER_SECRET, CLIENT_SECRET)] == before
+    assert [await secret(kube, name) for name in (EXTENDER_SECRET, EXTENDER_CLIENT_SECRET)] == before
 
 
 async def test_a_secret_of_the_scheduler_that_was_changed_or_is_gone_is_restored() -> None:
     kube, clock = FakeKube(), FakeClock()
     store = IssuedStore(kube, clock)
     issued = await store.agree()
-    present = await secret(kube, CLIENT_SECRET)
+    present = await secret(kube, EXTENDER_CLIENT_SECRET)
     await kube.replace(SECRETS, present | {"data": present["data"] | {"ca.crt": "!"}})
     assert await store.agree() == issued
-    assert (await secret(kube, CLIENT_SECRET))["data"] == present["data"]
-    await kube.delete(SECRETS, CLIENT_SECRET, namespace=NAMESPACE)
+    assert (await secret(kube, EXTENDER_CLIENT_SECRET))["data"] == present["data"]
+    await kube.delete(SECRETS, EXTENDER_CLIENT_SECRET, namespace=NAMESPACE)
     assert await store.agree() == issued
-    assert (await secret(kube, CLIENT_SECRET))["data"] == present["data"]
+    assert (await secret(kube, EXTENDER_CLIENT_SECRET))["data"] == present["data"]
 
 
 async def test_a_replica_that_was_slower_takes_what_the_other_wrote() -> None:
@@ -118,7 +119,7 @@ async def test_a_replica_that_was_slower_takes_what_the_other_wrote() -> None:
 
 async def client_context(kube: Kube) -> ssl.SSLContext:
     """As kube-scheduler loads it at its start."""
-    mounted = await secret(kube, CLIENT_SECRET)
+    mounted = await secret(kube, EXTENDER_CLIENT_SECRET)
     context = ssl.create_default_context(cadata=content_of(mounted, "ca.crt").decode())
     use_certificate(context, content_of(mounted, "tls.crt"), content_of(mounted, "tls.key"))
     return context
@@ -135,7 +136,7 @@ async def answered(tls: ExtenderTls, client: ssl.SSLContext) -> bool:
     async with server:
         port = server.sockets[0].getsockname()[1]
         try:
-            reader, writer = await asyncio.open_connection("127.0.0.1", port, ssl=client, server_hostname=SERVER_NAME)
+            reader, writer = await asyncio.open_connection("127.0.0.1", port, ssl=client, server_hostname=EXTENDER_NAME)
             found = await reader.read()
             writer.close()
         except (ssl.SSLError, OSError):
@@ -165,7 +166,7 @@ async def healthz(url: str, context: ssl.SSLContext) -> int:
     connector = aiohttp.TCPConnector(ssl=context)
     async with (
         aiohttp.ClientSession(connector=connector) as session,
-        session.get(f"{url}/healthz", server_hostname=SERVER_NAME) as response,
+        session.get(f"{url}/healthz", server_hostname=EXTENDER_NAME) as response,
     ):
         return response.status
 
@@ -178,7 +179,9 @@ async def test_the_controller_serves_its_own_certificates_and_no_http_unless_tol
     await until(addresses.exists, task=task)
     urls = msgspec.json.decode(addresses.read_bytes())
     assert sorted(urls) == ["admission", "extender"] and urls["extender"].startswith("https://")
-    without = ssl.create_default_context(cadata=content_of(await secret(kube, CLIENT_SECRET), "ca.crt").decode())
+    without = ssl.create_default_context(
+        cadata=content_of(await secret(kube, EXTENDER_CLIENT_SECRET), "ca.crt").decode()
+    )
     assert await healthz(urls["extender"], await client_context(kube)) == 200
     with pytest.raises(aiohttp.ClientError):
         await healthz(urls["extender"], without)

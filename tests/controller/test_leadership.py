@@ -4,7 +4,8 @@ import asyncio
 
 import pytest
 
-from lamina.controller.leadership.election import LEADS_S, LEASE_S, NAME, LeaderElection
+from lamina.controller.leadership.election import LEADS_S, LEASE_S, LeaderElection
+from lamina.core.component_names import LEADER_LEASE
 from lamina.ports.kube import LEASES, Object, Resource, Unreachable
 from lamina.ports.kube.fake import FakeKube
 from tests.controller.binders import Clock
@@ -26,7 +27,7 @@ class Pair:
         self.far.time += seconds
 
     async def lease(self) -> Object:
-        return await self.kube.get(LEASES, NAME, namespace=NAMESPACE)
+        return await self.kube.get(LEASES, LEADER_LEASE, namespace=NAMESPACE)
 
 
 async def test_the_first_leads_and_the_second_waits() -> None:
@@ -57,7 +58,7 @@ async def test_a_leader_stops_before_anybody_follows() -> None:
 async def test_a_lease_with_as_many_transitions_as_there_can_be_is_taken() -> None:
     """The API server refuses a number that does not fit into 32 bits."""
     pair, most = Pair(), 2**31 - 1
-    lease: Object = {"metadata": {"name": NAME, "namespace": NAMESPACE}, "spec": {"leaseTransitions": most}}
+    lease: Object = {"metadata": {"name": LEADER_LEASE, "namespace": NAMESPACE}, "spec": {"leaseTransitions": most}}
     await pair.kube.create(LEASES, lease, namespace=NAMESPACE)
     await pair.one.try_lead()
     assert pair.one.leading and (await pair.lease())["spec"]["leaseTransitions"] == most

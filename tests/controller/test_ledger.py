@@ -4,18 +4,18 @@ import msgspec
 import pytest
 
 from lamina.configuration import DEFAULT
-from lamina.controller.ledger.claims import GrantRecord, Reservation
-from lamina.controller.ledger.grantless_pods import RunningRequest, largest_holdings, running_request
-from lamina.controller.ledger.ledger import REMEMBERED_S, RESERVATION_S, UNCONFIRMED_S, DoesNotFit, Ledger, reservation
-from lamina.controller.ledger.pod_stages import PodState, Stage
-from lamina.controller.ledger.used_claims import ClaimName
-from lamina.controller.pods import parse_pod
 from lamina.core.claims import HeldClaim
 from lamina.core.gpus import ExistingMigInstance, Gpu, MigInstance, Mode
 from lamina.core.grants import ContainerGrant, Grant, Share
 from lamina.core.ledger import NOTHING, Taken
 from lamina.core.mig import Placed
 from lamina.core.requests import ContainerRequest, PodRequest
+from lamina.ledger.ledger import REMEMBERED_S, RESERVATION_S, UNCONFIRMED_S, DoesNotFit, Ledger, reservation
+from lamina.ledger.pod_holding import GrantRecord, Reservation
+from lamina.ledger.pod_stages import PodState, Stage
+from lamina.ledger.pods import parse_pod
+from lamina.ledger.ungranted_pods import RunningRequest, largest_holdings, running_request
+from lamina.ledger.used_claims import ClaimName
 from lamina.ports.kube import Object
 from tests.controller.cluster import MIB, gpu_pod, gpus, inventory
 
@@ -43,7 +43,7 @@ def ledger() -> Ledger:
 
 
 def taken(ledger: Ledger, node: str = "node-0", *, without: str = "") -> int:
-    return ledger.holdings.taken(node, without=without).get("GPU-0", NOTHING).memory_mib
+    return ledger.totals.taken(node, without=without).get("GPU-0", NOTHING).memory_mib
 
 
 def reserve(ledger: Ledger, pod: str, memory: int, **rest: object) -> None:
@@ -89,10 +89,10 @@ def test_what_does_not_fit_is_refused_and_changes_nothing(
     ledger: Ledger, first: dict[str, object], more: dict[str, object], sentence: str
 ) -> None:
     reserve(ledger, "u1", **first)  # type: ignore[arg-type]
-    before = dict(ledger.holdings.taken("node-0"))
+    before = dict(ledger.totals.taken("node-0"))
     with pytest.raises(DoesNotFit, match=sentence):
         reserve(ledger, "u2", **more)  # type: ignore[arg-type]
-    assert ledger.holdings.taken("node-0") == before and not ledger.holdings.holds("u2", "node-0")
+    assert ledger.totals.taken("node-0") == before and not ledger.totals.holds("u2", "node-0")
 
 
 A100 = Gpu(
@@ -134,10 +134,10 @@ def test_instances_never_overlap_and_modes_never_mix(
 ) -> None:
     ledger.observe_inventory(inventory("node-0", A100))
     ledger.reserve("u1", "default", "p", first)
-    before = dict(ledger.holdings.taken("node-0"))
+    before = dict(ledger.totals.taken("node-0"))
     with pytest.raises(DoesNotFit, match=sentence):
         ledger.reserve("u2", "default", "q", more)
-    assert ledger.holdings.taken("node-0") == before
+    assert ledger.totals.taken("node-0") == before
     ledger.release("u1")
     if "9g" not in sentence and "at 7" not in sentence:
         ledger.reserve("u2", "default", "q", more)
@@ -164,7 +164,7 @@ def test_an_instance_goes_where_policy_and_what_is_there_let_it(
     ledger.observe_inventory(inventory("node-0", msgspec.structs.replace(A100, **gpu)))
     if fits:
         ledger.reserve("u1", "default", "p", instance("1g.5gb", 6))
-        assert ledger.holdings.taken("node-0")["GPU-0"].instances == (Placed("1g.5gb", 6),)
+        assert ledger.totals.taken("node-0")["GPU-0"].instances == (Placed("1g.5gb", 6),)
     else:
         with pytest.raises(DoesNotFit):
             ledger.reserve("u1", "default", "p", instance("1g.5gb", 6))
@@ -250,27 +250,27 @@ def test_a_grant_deleted_while_its_pod_seemed_bound_elsewhere_is_dropped_once_th
 
 def test_a_grant_without_its_pod_counts_and_comes_into_doubt(ledger: Ledger) -> None:
     ledger.observe_grant(record())
-    assert ledger.unconfirmed_claims(100) == ledger.unconfirmed_claims(100 + UNCONFIRMED_S - 1) == []
-    ((uid, namespace, pod),) = ledger.unconfirmed_claims(100 + UNCONFIRMED_S)
+    assert ledger.contradicted_grants(100) == ledger.contradicted_grants(100 + UNCONFIRMED_S - 1) == []
+    ((uid, namespace, pod),) = ledger.contradicted_grants(100 + UNCONFIRMED_S)
     assert (uid, namespace, pod) == ("u1", "default", "p") and taken(ledger) == 1000
     ledger.observe_pod("u1", BOUND, 131)
-    assert ledger.unconfirmed_claims(200) == []
+    assert ledger.contradicted_grants(200) == []
 
 
 @pytest.mark.parametrize("state", [PodState(Stage.PENDING), PodState(Stage.BOUND, "node-1")])
 def test_a_grant_that_contradicts_its_pod_comes_into_doubt(ledger: Ledger, state: PodState) -> None:
     ledger.observe_pod("u1", state, 0)
     ledger.observe_grant(record())
-    assert ledger.unconfirmed_claims(0) == []
-    assert [doubt.pod_uid for doubt in ledger.unconfirmed_claims(UNCONFIRMED_S)] == ["u1"]
+    assert ledger.contradicted_grants(0) == []
+    assert [doubt.pod_uid for doubt in ledger.contradicted_grants(UNCONFIRMED_S)] == ["u1"]
 
 
 def test_an_attempt_under_way_is_not_doubted(ledger: Ledger) -> None:
     ledger.observe_grant(record())
     reserve(ledger, "u1", 1000)
-    assert ledger.unconfirmed_claims(0) == ledger.unconfirmed_claims(UNCONFIRMED_S) == []
+    assert ledger.contradicted_grants(0) == ledger.contradicted_grants(UNCONFIRMED_S) == []
     ledger.release("u1")
-    assert ledger.unconfirmed_claims(UNCONFIRMED_S) == [] and len(ledger.unconfirmed_claims(2 * UNCONFIRMED_S)) == 1
+    assert ledger.contradicted_grants(UNCONFIRMED_S) == [] and len(ledger.contradicted_grants(2 * UNCONFIRMED_S)) == 1
 
 
 def test_what_ended_is_forgotten_after_a_while(ledger: Ledger) -> None:
@@ -289,8 +289,8 @@ def test_a_pod_with_grants_on_two_nodes_counts_on_both(ledger: Ledger) -> None:
     ledger.observe_grant(record(uid="g2", node="node-1"))
     assert (taken(ledger), taken(ledger, "node-1")) == (1000, 1000)
     assert (
-        ledger.holdings.taken_in_namespace("default") == Taken(2, 2000)
-        and ledger.holdings.taken_in_namespace("default", without="u1") == NOTHING
+        ledger.totals.taken_in_namespace("default") == Taken(2, 2000)
+        and ledger.totals.taken_in_namespace("default", without="u1") == NOTHING
     )
 
 
@@ -314,14 +314,14 @@ def test_claims_count_in_their_namespace_until_the_node_no_longer_names_them(led
     held = (claim("a", *shares(2000, cores=30), *shares(500)), claim("b", *shares(7), namespace="other"))
     ledger.observe_inventory(msgspec.structs.replace(inventory(), claims=held))
     ledger.observe_inventory(msgspec.structs.replace(inventory("node-1"), claims=(claim("c", *shares(40)),)))
-    assert ledger.holdings.taken_in_namespace("default") == Taken(4, 3540, 30)
-    assert ledger.holdings.taken_in_namespace("other") == Taken(1, 7)
+    assert ledger.totals.taken_in_namespace("default") == Taken(4, 3540, 30)
+    assert ledger.totals.taken_in_namespace("other") == Taken(1, 7)
     assert taken(ledger) == 1000, "their GPUs take no grants, by their mode"
     ledger.observe_inventory(inventory())
-    assert ledger.holdings.taken_in_namespace("default") == Taken(2, 1040)
+    assert ledger.totals.taken_in_namespace("default") == Taken(2, 1040)
     ledger.remove_inventory("node-1")
-    assert ledger.holdings.taken_in_namespace("default") == Taken(1, 1000)
-    assert ledger.holdings.taken_in_namespace("other") == NOTHING
+    assert ledger.totals.taken_in_namespace("default") == Taken(1, 1000)
+    assert ledger.totals.taken_in_namespace("other") == NOTHING
 
 
 def test_a_claim_counts_where_a_pod_of_the_node_uses_it(ledger: Ledger) -> None:
@@ -329,17 +329,17 @@ def test_a_claim_counts_where_a_pod_of_the_node_uses_it(ledger: Ledger) -> None:
     ledger.observe_inventory(held)
     ledger.observe_pod("elsewhere", PodState(Stage.BOUND, "node-1"), 1, claims=(ClaimName("default", "a"),))
     ledger.observe_pod("stranger", PodState(Stage.BOUND, "node-0"), 1, claims=(ClaimName("other", "a"),))
-    assert ledger.holdings.taken_in_namespace("default") == NOTHING and ledger.claims_on("node-0") == ()
+    assert ledger.totals.taken_in_namespace("default") == NOTHING and ledger.claims_on("node-0") == ()
     ledger.observe_pod("user", PodState(Stage.BOUND, "node-0"), 1, claims=(ClaimName("default", "a"),))
-    assert ledger.holdings.taken_in_namespace("default").memory_mib == 2000
+    assert ledger.totals.taken_in_namespace("default").memory_mib == 2000
     ledger.remove_pod("user", 2)
     ledger.observe_inventory(msgspec.structs.replace(held, driver="2"))
-    assert ledger.holdings.taken_in_namespace("default").memory_mib == 2000, "it is prepared still"
+    assert ledger.totals.taken_in_namespace("default").memory_mib == 2000, "it is prepared still"
     renamed = msgspec.structs.replace(held.claims[0], namespace="victim")
     ledger.observe_inventory(msgspec.structs.replace(held, claims=(renamed,)))
-    assert ledger.holdings.taken_in_namespace("victim") == NOTHING
+    assert ledger.totals.taken_in_namespace("victim") == NOTHING
     ledger.observe_inventory(held)
-    assert ledger.holdings.taken_in_namespace("default") == NOTHING, "it was gone meanwhile"
+    assert ledger.totals.taken_in_namespace("default") == NOTHING, "it was gone meanwhile"
 
 
 def test_changed_names_the_nodes_whose_sums_changed() -> None:
@@ -359,18 +359,18 @@ def asked(memory: int = 1000, **rest: object) -> RunningRequest:
 
 def test_a_running_pod_without_a_grant_counts_on_each_gpu_until_it_ends(ledger: Ledger) -> None:
     ledger.observe_pod("u1", BOUND, 0, asked(cores=30))
-    assert ledger.holdings.taken("node-0") == {f"GPU-{i}": Taken(1, 1000, 30) for i in range(2)}
-    assert ledger.holdings.taken_in_namespace("default") == Taken(2, 2000, 60)
+    assert ledger.totals.taken("node-0") == {f"GPU-{i}": Taken(1, 1000, 30) for i in range(2)}
+    assert ledger.totals.taken_in_namespace("default") == Taken(2, 2000, 60)
     ledger.observe_pod("u1", DONE, 1)
-    assert ledger.holdings.taken("node-0") == {} and ledger.holdings.taken_in_namespace("default") == NOTHING
+    assert ledger.totals.taken("node-0") == {} and ledger.totals.taken_in_namespace("default") == NOTHING
 
 
 def test_a_grant_says_better_what_a_running_pod_holds(ledger: Ledger) -> None:
     ledger.observe_pod("u1", BOUND, 0, asked(5000))
     ledger.observe_grant(record(memory=1000))
-    assert taken(ledger) == 1000 and ledger.holdings.taken("node-0").keys() == {"GPU-0"}
+    assert taken(ledger) == 1000 and ledger.totals.taken("node-0").keys() == {"GPU-0"}
     ledger.remove_grant("g1", "u1", 1)
-    assert taken(ledger) == 1000 and ledger.holdings.taken("node-0").keys() == {"GPU-0"}, (
+    assert taken(ledger) == 1000 and ledger.totals.taken("node-0").keys() == {"GPU-0"}, (
         "what was known is not forgotten"
     )
 
@@ -378,13 +378,13 @@ def test_a_grant_says_better_what_a_running_pod_holds(ledger: Ledger) -> None:
 def test_what_an_unrecorded_pod_holds_follows_the_inventory() -> None:
     ledger = Ledger()
     ledger.observe_pod("u1", BOUND, 0, asked())
-    assert ledger.holdings.taken("node-0") == {}
+    assert ledger.totals.taken("node-0") == {}
     ledger.observe_inventory(inventory())
-    assert ledger.holdings.taken("node-0").keys() == {"GPU-0", "GPU-1"}
+    assert ledger.totals.taken("node-0").keys() == {"GPU-0", "GPU-1"}
     ledger.remove_inventory("node-0")
-    assert ledger.holdings.taken("node-0") == {}
+    assert ledger.totals.taken("node-0") == {}
     ledger.observe_inventory(inventory("node-0", *gpus(1)))
-    assert ledger.holdings.taken("node-0").keys() == {"GPU-0"}
+    assert ledger.totals.taken("node-0").keys() == {"GPU-0"}
 
 
 WAITS = {"name": "main", "state": {"waiting": {"reason": "CreateContainerError"}}, "restartCount": 0}
@@ -457,16 +457,16 @@ def test_a_running_pod_whose_grant_was_never_observed_counts_with_its_whole_requ
     ledger.observe_grant(record(memory=1000))
     ledger.observe_pod("u1", BOUND, 0)
     ledger.remove_grant("g1", "u1", 0)
-    assert list(ledger.holdings.taken("node-0")) == ["GPU-0"], "a bound pod keeps what it was granted"
+    assert list(ledger.totals.taken("node-0")) == ["GPU-0"], "a bound pod keeps what it was granted"
     ledger.remove_grant("never observed", "u1", 0)
-    assert list(ledger.holdings.taken("node-0")) == ["GPU-0"], "what its containers requested is not known yet"
+    assert list(ledger.totals.taken("node-0")) == ["GPU-0"], "what its containers requested is not known yet"
     request = parse_pod(pod, DEFAULT).request
     assert request is not None
     ledger.observe_pod("u1", BOUND, 0, RunningRequest("default", "p", request))
-    assert {gpu: held.memory_mib for gpu, held in ledger.holdings.taken("node-0").items()} == {
+    assert {gpu: held.memory_mib for gpu, held in ledger.totals.taken("node-0").items()} == {
         gpu.uuid: 1000 for gpu in inventory().gpus
     }
     ledger.expire(REMEMBERED_S)
-    assert len(ledger.holdings.taken("node-0")) == len(inventory().gpus), "it is not forgotten"
+    assert len(ledger.totals.taken("node-0")) == len(inventory().gpus), "it is not forgotten"
     ledger.observe_grant(record(memory=2000, uid="g3"))
     assert taken(ledger) == 2000, "a grant that exists is what it runs with"

@@ -17,12 +17,6 @@ from hypothesis.stateful import RuleBasedStateMachine, invariant, precondition, 
 from lamina.configuration import DEFAULT
 from lamina.controller.binding import orphan_grants
 from lamina.controller.binding.bind_args import BindArgs
-from lamina.controller.ledger.grant_objects import grant_record
-from lamina.controller.ledger.grantless_pods import running_request
-from lamina.controller.ledger.ledger import RESERVATION_S, UNCONFIRMED_S
-from lamina.controller.ledger.pod_stages import pod_state
-from lamina.controller.observation.resized_pods import resized_pod
-from lamina.controller.pods import parse_pod
 from lamina.controller.sizes import changes
 from lamina.controller.sizes.changes import SizeChanges
 from lamina.core.gpus import Inventory, Mode
@@ -30,6 +24,12 @@ from lamina.core.grants import Grant
 from lamina.core.ledger import NOTHING, Taken, taken_by
 from lamina.core.mig_cards import MIG_CARDS
 from lamina.core.sizes import RESIZE, RESIZE_STATUS, RESIZE_WHEN_HELD, WAIT, AppliedSize, usable
+from lamina.ledger.grant_objects import grant_record
+from lamina.ledger.ledger import RESERVATION_S, UNCONFIRMED_S
+from lamina.ledger.pod_stages import pod_state
+from lamina.ledger.pods import parse_pod
+from lamina.ledger.resized_pods import resized_pod
+from lamina.ledger.ungranted_pods import running_request
 from lamina.ports.kube import GRANTS, PODS, EventRecorder, Object, Resource, Watched
 from lamina.ports.kube.fake_network import LossyKube
 from tests.controller.binders import Bench, Clock
@@ -244,7 +244,7 @@ class Cluster(RuleBasedStateMachine):
 
     def counted(self, by: int) -> dict[str, Taken]:
         ledger = self.replicas[by].ledger
-        return {gpu: taken for node in NODES for gpu, taken in ledger.holdings.taken(node).items() if taken != NOTHING}
+        return {gpu: taken for node in NODES for gpu, taken in ledger.totals.taken(node).items() if taken != NOTHING}
 
     @invariant()
     def no_gpu_is_promised_twice(self) -> None:

@@ -8,9 +8,9 @@ from typing import Any
 import pytest
 from msgspec import structs
 
-from lamina.controller.ledger.observed_claims import ObservedClaims
 from lamina.core.gpus import Mode
 from lamina.dra.names import DRIVER, HAMI_DRIVER
+from lamina.ledger.observed_claims import ObservedClaims
 from lamina.ports.kube import PODS, RESOURCE_CLAIMS, Object
 from tests.controller.binders import Bench
 from tests.controller.cluster import admitted_pod, gpus, inventory

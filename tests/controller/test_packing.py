@@ -8,12 +8,12 @@ from typing import Any
 
 import pytest
 
-from lamina.controller.ledger.ledger import reservation
 from lamina.controller.packing import policy
 from lamina.core.grants import ContainerGrant, Share
 from lamina.core.host_size import HostSize, asked_by
 from lamina.core.requests import PodRequest
 from lamina.dialects import parse
+from lamina.ledger.ledger import reservation
 from lamina.placement import PodPlacement
 from lamina.placement.packing import Ask
 from lamina.placement.packing.best_fit import best_fit

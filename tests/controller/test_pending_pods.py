@@ -5,9 +5,9 @@ import pytest
 
 from lamina.configuration import DEFAULT
 from lamina.controller import pending_pods
-from lamina.controller.ledger.pod_stages import PodState, Stage
 from lamina.controller.pending_pods import PendingPods
-from lamina.controller.pods import parse_pod
+from lamina.ledger.pod_stages import PodState, Stage
+from lamina.ledger.pods import parse_pod
 from lamina.ports.kube import PODS, Object
 from tests.controller.binders import Bench
 from tests.controller.cluster import admitted_pod

@@ -13,9 +13,9 @@ from lamina.configuration import DEFAULT
 from lamina.controller import pod_parser
 from lamina.controller.compat.annotations import MODE, binding_metadata
 from lamina.controller.pod_parser import PodParser
-from lamina.controller.pods import ParsedPod, parse_pod
 from lamina.dialects import pod_annotations
 from lamina.dialects.container_variables import COMPUTE_VARIABLE
+from lamina.ledger.pods import ParsedPod, parse_pod
 from lamina.ports.kube import Object
 from tests.controller.cluster import admitted_pod
 from tests.controller.compat_grants import POD, grant, partitioned

@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from lamina.controller.extender.disruption import violations
+from lamina.ledger.disruption import violations
 from lamina.ports.kube import DISRUPTION_BUDGETS, PODS, Object
 from lamina.ports.kube.fake import FakeKube
 from tests.controller.cluster import Running, admitted_pod, gpus, running

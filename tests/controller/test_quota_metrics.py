@@ -6,8 +6,8 @@ import pytest
 
 from lamina import configuration
 from lamina.controller.compat.metrics import families
-from lamina.controller.ledger.ledger import Ledger
-from lamina.controller.quotas.resource_quotas import ResourceQuotas
+from lamina.ledger.ledger import Ledger
+from lamina.ledger.quotas import ResourceQuotas
 
 
 def reported(text: str = "", **hard: Any) -> dict[tuple[str, ...], float]:

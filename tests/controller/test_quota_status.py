@@ -6,7 +6,7 @@ from typing import Any
 import pytest
 
 from lamina.configuration import DEFAULT, load
-from lamina.controller.quotas.status import update_statuses
+from lamina.controller.quota_status import update_statuses
 from lamina.ports.kube import RESOURCE_QUOTAS, Object
 from tests.controller.binders import Bench
 from tests.controller.cluster import gpus

@@ -1,9 +1,9 @@
 """The text of the event on a pod that waits is the text of `lamina why`."""
 
 from lamina.configuration import DEFAULT
-from lamina.controller.ledger.ledger import reservation
 from lamina.core.grants import ContainerGrant, Share
 from lamina.dialects import parse
+from lamina.ledger.ledger import reservation
 from lamina.placement import NodeState, explain
 from tests.controller.binders import Bench
 from tests.controller.cluster import gpus
@@ -25,7 +25,7 @@ async def test_the_event_counts_all_nodes_and_those_that_were_not_offered() -> N
     request = parse(pod, DEFAULT)
     assert request is not None
     everything = explain(
-        request, [NodeState.of(name, gpus(), bench.ledger.holdings.taken(name)) for name in "abc"]
+        request, [NodeState.of(name, gpus(), bench.ledger.totals.taken(name)) for name in "abc"]
     ).summary
     assert bench.decisions.filter(bench.parse(pod), ["b"]).summary == everything
     assert everything.startswith("0 of 3 nodes fit: 3 short of memory; nearest is a: ")

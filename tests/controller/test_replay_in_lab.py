@@ -12,7 +12,7 @@ from bench.packing.policies import POLICIES, Online
 from bench.packing.replay import Policy, arrivals, replay
 from bench.packing.traces import Nodes, Pod, capacity
 from lamina.configuration import DEFAULT
-from lamina.controller.extender.verb_names import FILTER_TO_BEST
+from lamina.core.component_names import FILTER_TO_BEST
 from lamina.core.gpus import Gpu
 from lamina.dialects import resource_names
 from lamina.placement.packing import Ask

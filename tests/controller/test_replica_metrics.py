@@ -12,10 +12,10 @@ from prometheus_client.parser import text_string_to_metric_families
 from lamina.configuration import DEFAULT
 from lamina.controller.admission import certificates
 from lamina.controller.configuration import LiveConfiguration
-from lamina.controller.ledger.ledger import Ledger
 from lamina.controller.metrics import Metrics
 from lamina.controller.replica_metrics import ReplicaMetrics, ReplicaState
 from lamina.controller.scheduling.unplaced_pods import UnplacedGroup
+from lamina.ledger.ledger import Ledger
 from lamina.ports.kube import LEASES, PODS
 from lamina.ports.kube.fake import FakeKube
 from lamina.ports.set_aside import SetAside

@@ -8,12 +8,12 @@ from typing import Any
 import pytest
 from msgspec import structs
 
-from lamina.controller.ledger.grant_objects import grant_record, replaced_grant
-from lamina.controller.sizes.answers import ResizeAnswer, read_answer
 from lamina.core.gpus import Inventory, MigInstance, Mode, NativeResource
 from lamina.core.objects import write_spec
 from lamina.core.sizes import RESIZE, RESIZE_STATUS, RESIZE_WHEN_HELD
 from lamina.errors import BadInput, LaminaError, Outside
+from lamina.ledger.grant_objects import grant_record, replaced_grant
+from lamina.ledger.resize_answers import ResizeAnswer, read_answer
 from lamina.operations import resize
 from lamina.operations.resize import ANSWER_S, Resize, resize_pod, resize_workload
 from lamina.ports.kube import CONFIG_MAPS, DEPLOYMENTS, GRANTS, INVENTORIES, PODS, Object, Refused

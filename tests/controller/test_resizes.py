@@ -7,11 +7,11 @@ from typing import Any
 import pytest
 from msgspec import structs
 
-from lamina.controller.ledger.grant_objects import grant_record
 from lamina.controller.sizes import changes
-from lamina.controller.sizes.wishes import SizeWish, read_wishes
 from lamina.core.sizes import size_of
 from lamina.errors import BadInput
+from lamina.ledger.grant_objects import grant_record
+from lamina.ledger.resize_requests import SizeWish, read_wishes
 from lamina.ports.kube import GRANTS
 from lamina.ports.kube.fake import FakeKube
 from tests.controller.binders import Bench

@@ -5,9 +5,9 @@ from pathlib import Path
 import pytest
 
 from lamina.configuration import DEFAULT
-from lamina.controller.quotas.resource_quotas import ResourceQuotas, excess
 from lamina.core.ledger import NOTHING, Taken
 from lamina.dialects import parse
+from lamina.ledger.quotas import ResourceQuotas, excess
 from lamina.ports.kube import EVENTS, RESOURCE_QUOTAS, Object
 from lamina.ports.kube.fake import FakeKube
 from tests.controller.admission_door import ask_admission

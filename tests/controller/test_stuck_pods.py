@@ -6,7 +6,6 @@ import pytest
 from msgspec import structs
 
 from lamina.controller.claims.stuck import STUCK_S, StuckPods
-from lamina.controller.scheduling.claim_usage import ClaimUsage
 from lamina.core.claims import HeldClaim
 from lamina.core.gpus import Inventory
 from lamina.core.grants import ContainerGrant, Share
@@ -26,7 +25,7 @@ class Stuck(Bench):
     def __init__(self) -> None:
         super().__init__()
         events = EventRecorder(self.kube, "test", now=self.clock.wall)
-        self.stuck = StuckPods(self.context, ClaimUsage.of(self.context), events, lambda: self.leads)
+        self.stuck = StuckPods(self.context, self.context.claim_usage, events, lambda: self.leads)
         self.report(inventory(NODE, *gpus(2)))
 
     async def claimed(

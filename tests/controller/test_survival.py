@@ -16,12 +16,12 @@ from lamina.controller.capacity.host_capacity import HostCapacity
 from lamina.controller.gangs.coordinator import GangCoordinator
 from lamina.controller.leadership.election import LeaderElection
 from lamina.controller.leadership.label import LeaderLabel
-from lamina.controller.ledger.ledger import Ledger
 from lamina.controller.observation import watches
 from lamina.controller.packing.free_arrays import FreeArrays
 from lamina.controller.packing.policy import PackingPolicy
-from lamina.controller.quotas.resource_quotas import ResourceQuotas
-from lamina.controller.quotas.status import update_statuses
+from lamina.controller.quota_status import update_statuses
+from lamina.ledger.ledger import Ledger
+from lamina.ledger.quotas import ResourceQuotas
 from lamina.placement import NodeState
 from lamina.ports.clock import FakeClock
 from lamina.ports.kube import (

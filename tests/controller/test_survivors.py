@@ -9,12 +9,12 @@ import msgspec
 import pytest
 
 from lamina.controller.capacity.inventory_status import InventoryStatuses
-from lamina.controller.ledger.survivors import REPORT_S
-from lamina.controller.pod_rules import PodRules
 from lamina.core.grants import ContainerGrant, Share
 from lamina.core.ledger import NOTHING
 from lamina.core.objects import write_spec
 from lamina.core.survivors import Survivor
+from lamina.ledger.lingering_pods import REPORT_S
+from lamina.ledger.pod_rules import PodRules
 from lamina.ports.kube import INVENTORIES, NODES, PODS, RESOURCE_QUOTAS, Object
 from tests.controller.binders import Bench
 from tests.controller.cluster import inventory, inventory_object, node_object
@@ -87,12 +87,12 @@ async def test_a_pod_that_is_deleted_by_force_counts_until_its_agent_had_time_to
     await cluster.running_pod()
     await cluster.delete()
     assert cluster.memory() == 1000
-    assert cluster.ledger.holdings.taken_in_namespace("default").memory_mib == 1000
+    assert cluster.ledger.totals.taken_in_namespace("default").memory_mib == 1000
     await cluster.later(REPORT_S - 1)
     assert cluster.memory() == 1000
     await cluster.later(1)
     assert cluster.memory() == 0, "agents of versions that publish no survivors do not keep it for ever"
-    assert cluster.ledger.holdings.taken_in_namespace("default").memory_mib == 0
+    assert cluster.ledger.totals.taken_in_namespace("default").memory_mib == 0
 
 
 @pytest.mark.parametrize("state", [ENDED, {"waiting": {"reason": "ContainerCreating"}}, {}])
@@ -146,19 +146,19 @@ async def test_a_controller_that_starts_later_counts_the_same(cluster: Cluster) 
     observing = asyncio.create_task(unknown.watches.run())
     await unknown.settle()
     assert unknown.memory() == 1000, "an agent speaks for its own GPUs"
-    assert unknown.ledger.holdings.taken_in_namespace("default") == NOTHING, "and not for namespaces"
+    assert unknown.ledger.totals.taken_in_namespace("default") == NOTHING, "and not for namespaces"
     observing.cancel()
     statuses = cluster.watches.inventory_statuses
     await InventoryStatuses(cluster.kube, cluster.capacity, statuses, cluster.clock, lambda: ()).step()
     later = Cluster(cluster.kube)
     watching = asyncio.create_task(later.watches.run())
     await later.settle()
-    taken = later.ledger.holdings.taken("node-0")["GPU-0"]
+    taken = later.ledger.totals.taken("node-0")["GPU-0"]
     assert (taken.slots, taken.memory_mib, taken.cores) == (1, 1000, 30)
-    assert later.ledger.holdings.taken_in_namespace("default").memory_mib == 1000
+    assert later.ledger.totals.taken_in_namespace("default").memory_mib == 1000
     await cluster.kube.delete(INVENTORIES, "node-0")
     await later.settle()
-    assert later.ledger.holdings.taken_in_namespace("default") == NOTHING, "the node is gone with all that ran there"
+    assert later.ledger.totals.taken_in_namespace("default") == NOTHING, "the node is gone with all that ran there"
     watching.cancel()
     with contextlib.suppress(asyncio.CancelledError):
         await watching
@@ -171,8 +171,8 @@ async def test_a_pod_counts_for_no_more_than_it_held_and_in_its_own_namespace(cl
     await cluster.publish(lie)
     await cluster.later(REPORT_S)
     assert cluster.memory() == 1000
-    assert cluster.ledger.holdings.taken_in_namespace("default").memory_mib == 1000
-    assert cluster.ledger.holdings.taken_in_namespace("other") == NOTHING
+    assert cluster.ledger.totals.taken_in_namespace("default").memory_mib == 1000
+    assert cluster.ledger.totals.taken_in_namespace("other") == NOTHING
     assert cluster.ledger.confirmed_survivors("node-0") == ()
 
 
@@ -183,8 +183,8 @@ async def test_an_agent_that_names_a_pod_before_it_is_known_changes_nothing_for_
     assert await cluster.bind(pod) == ""
     await cluster.settle()
     assert cluster.memory() == 2000
-    assert cluster.ledger.holdings.taken_in_namespace("default").memory_mib == 2000
-    assert cluster.ledger.holdings.taken_in_namespace("other") == NOTHING
+    assert cluster.ledger.totals.taken_in_namespace("default").memory_mib == 2000
+    assert cluster.ledger.totals.taken_in_namespace("other") == NOTHING
 
 
 async def test_a_quota_cannot_be_passed_by_deleting_pods_by_force(cluster: Cluster) -> None:

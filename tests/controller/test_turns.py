@@ -6,8 +6,8 @@ import pytest
 
 from lamina.controller.binding import turns
 from lamina.controller.binding.turns import Turns
-from lamina.controller.ledger.ledger import DoesNotFit
 from lamina.errors import NotYet
+from lamina.ledger.ledger import DoesNotFit
 from lamina.ports.clock import FakeClock
 from lamina.ports.kube import LEASES, Conflict, Object, Resource, Unreachable
 from lamina.ports.kube.fake import FakeKube

@@ -7,12 +7,12 @@ from collections.abc import Callable
 from typing import Any
 
 from lamina.configuration import DEFAULT
-from lamina.controller.ledger.grant_objects import grant_record
-from lamina.controller.ledger.pod_stages import pod_state
 from lamina.core.host_size import offered_by
 from lamina.core.objects import read_inventory
 from lamina.dialects import parse
 from lamina.errors import BadInput
+from lamina.ledger.grant_objects import grant_record
+from lamina.ledger.pod_stages import pod_state
 from lamina.ports.kube import GRANTS, INVENTORIES, NODES, PODS, Object, Resource
 
 

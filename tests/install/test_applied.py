@@ -9,7 +9,8 @@ from typing import Any
 import pytest
 import yaml
 
-from lamina.controller.leadership.label import LABEL, LeaderLabel
+from lamina.controller.leadership.label import LeaderLabel
+from lamina.core.component_names import LEADER_LABEL
 from lamina.ports.clock import SystemClock
 from lamina.ports.kube import MUTATING_WEBHOOKS, PODS
 from lamina.ports.kube.client import connect
@@ -79,11 +80,11 @@ async def test_what_the_control_part_fills_in_survives_another_apply(
 @pytest.mark.parametrize("name", ["a", "b"])
 async def test_the_label_is_on_the_leader_alone(name: str) -> None:
     kube = FakeKube()
-    for pod, labels in (("a", {}), ("b", {}), ("dead", {LABEL: "true"})):
+    for pod, labels in (("a", {}), ("b", {}), ("dead", {LEADER_LABEL: "true"})):
         await kube.create(PODS, {"metadata": {"name": pod, "namespace": "lamina-system", "labels": labels}})
 
     async def labelled() -> set[str]:
-        return {pod["metadata"]["name"] for pod in (await kube.list(PODS, labels=LABEL)).items}
+        return {pod["metadata"]["name"] for pod in (await kube.list(PODS, labels=LEADER_LABEL)).items}
 
     label = LeaderLabel(kube, SystemClock(), name)
     await label.update(True)
@@ -99,7 +100,7 @@ async def test_the_label_follows_who_leads() -> None:
     for leads in (True, False, True):
 
         async def reported(wanted: bool = leads) -> bool:
-            return bool((await kube.list(PODS, labels=LABEL)).items) == wanted
+            return bool((await kube.list(PODS, labels=LEADER_LABEL)).items) == wanted
 
         await until(reported, task=task)
     task.cancel()
@@ -111,11 +112,11 @@ async def test_a_leader_whose_label_was_taken_away_gets_it_back_and_writes_nothi
     task = asyncio.create_task(LeaderLabel(kube, SystemClock(), "a", check_s=0.0).run(lambda: True))
 
     async def labelled() -> bool:
-        return bool((await kube.list(PODS, labels=LABEL)).items)
+        return bool((await kube.list(PODS, labels=LEADER_LABEL)).items)
 
     for _ in range(2):
         await until(labelled, task=task)
-        await kube.patch(PODS, "a", {"metadata": {"labels": {LABEL: None}}}, namespace="lamina-system")
+        await kube.patch(PODS, "a", {"metadata": {"labels": {LEADER_LABEL: None}}}, namespace="lamina-system")
     await until(labelled, task=task)
     kube.calls.clear()
 

@@ -5,7 +5,7 @@ from typing import Any
 
 import pytest
 
-from lamina.controller.extender.issued_store import CLIENT_SECRET
+from lamina.core.component_names import EXTENDER_CLIENT_SECRET
 from lamina.errors import BadInput
 from lamina.install import values
 from lamina.install.objects import objects
@@ -80,7 +80,7 @@ def test_certificates_of_the_extender_are_mounted_where_the_options_look() -> No
 def test_by_default_the_scheduler_has_the_certificate_that_the_controller_creates() -> None:
     pods = components()
     (volume,) = (each for each in pods["lamina-scheduler"]["volumes"] if each.get("secret"))
-    assert volume["secret"] == {"secretName": CLIENT_SECRET}
+    assert volume["secret"] == {"secretName": EXTENDER_CLIENT_SECRET}
     assert not any(each.get("secret") for each in pods["lamina-control"]["volumes"])
     (control,) = pods["lamina-control"]["containers"]
     assert not any("http" in each for each in control["args"])

@@ -1,6 +1,7 @@
 """Pods of agents, and the metrics that they serve."""
 
-from lamina.install.names import AGENT, NAMESPACE, chosen
+from lamina.core.component_names import NAMESPACE
+from lamina.install.names import AGENT, chosen
 from lamina.ports.kube import NODES, PODS, Object
 from lamina.ports.kube.fake import FakeKube
 

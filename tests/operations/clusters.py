@@ -2,11 +2,11 @@
 
 from typing import Any
 
-from lamina.controller.ledger.grant_objects import grant_object
 from lamina.core.gpus import Gpu, Inventory, NativeResource
 from lamina.core.grants import ContainerGrant, Share
 from lamina.core.objects import write_spec
 from lamina.core.requests import PodRequest
+from lamina.ledger.grant_objects import grant_object
 from lamina.ports.kube import GRANTS, INVENTORIES, NODES, PODS, Object
 from lamina.ports.kube.fake import FakeKube
 

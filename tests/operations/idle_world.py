@@ -10,10 +10,10 @@ from lamina.configuration import Config, load
 from lamina.controller.assembly import Controller, assemble
 from lamina.controller.configuration import LiveConfiguration
 from lamina.controller.leadership.readiness import Readiness
-from lamina.controller.ledger.grant_objects import grant_record
 from lamina.controller.settings import ControllerSettings
 from lamina.core.gpus import Inventory
 from lamina.core.idle import IdlePod
+from lamina.ledger.grant_objects import grant_record
 from lamina.operations.idle_rounds import IdleRounds
 from lamina.ports.kube import DEPLOYMENTS, EVENTS, GRANTS, PODS, STATEFUL_SETS, EventRecorder, Object
 from lamina.ports.kube.fake import FakeKube

@@ -74,7 +74,7 @@ async def test_a_grant_counts_while_its_pod_exists() -> None:
     runs, gone = pod("runs", container(gpumem=1000), node="n"), pod("gone", node="n")
     kube = await cluster(inventory("n"), runs, grant(runs, "n", 1000), grant(gone, "n", 5000))
     view = await cluster_view.read(kube)
-    assert view.ledger.holdings.taken("n")["GPU-n-0"].memory_mib == 1000
+    assert view.ledger.totals.taken("n")["GPU-n-0"].memory_mib == 1000
     assert set(view.grants) == {"uid-default-runs", "uid-default-gone"}
 
 

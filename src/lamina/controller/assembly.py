@@ -42,14 +42,11 @@ from lamina.controller.gangs.coordinator import GangCoordinator
 from lamina.controller.leadership.election import LeaderElection
 from lamina.controller.leadership.label import LeaderLabel
 from lamina.controller.leadership.readiness import Readiness
-from lamina.controller.ledger.observed_claims import ObservedClaims
 from lamina.controller.metrics import Metrics
 from lamina.controller.observation.watches import Watches
-from lamina.controller.quotas.resource_quotas import ResourceQuotas
-from lamina.controller.quotas.status import update_statuses
+from lamina.controller.quota_status import update_statuses
 from lamina.controller.replica_metrics import ReplicaMetrics, ReplicaState
 from lamina.controller.scheduling.best_node import BestNode
-from lamina.controller.scheduling.claim_usage import ClaimUsage
 from lamina.controller.scheduling.decisions import Decisions
 from lamina.controller.scheduling.expected_binds import ExpectedBinds
 from lamina.controller.scheduling.nominated_pods import NominatedPods
@@ -59,6 +56,8 @@ from lamina.controller.scheduling.unplaced_pods import UnplacedPods
 from lamina.controller.scheduling.waiting_pods import WaitingPods
 from lamina.controller.settings import ControllerSettings
 from lamina.controller.sizes.changes import SizeChanges
+from lamina.ledger.observed_claims import ObservedClaims
+from lamina.ledger.quotas import ResourceQuotas
 from lamina.ports.caller_reviews import CallerReviews
 from lamina.ports.clock import Clock, SystemClock
 from lamina.ports.kube import EventRecorder, Kube, Object, Resource
@@ -303,7 +302,7 @@ def tasks_of(controller: Controller, listener: socket.socket, upkeep: Upkeep) ->
         loops["watch deviceclasses"] = controller.watches.run_classes
         classes = ClassMaker(context, settings.dra_driver, ready)
         loops["device classes"] = classes.run
-        usage = ClaimUsage.of(context)
+        usage = context.claim_usage
         gate = ClaimGate(context, usage, controller.events, ready)
         stuck = StuckPods(context, usage, controller.events, ready)
         loops["pods with a gate for claims"] = gate.run

@@ -4,12 +4,13 @@ from dataclasses import dataclass, field
 
 from lamina.controller.capacity.node_states import Capacity
 from lamina.controller.configuration import LiveConfiguration
-from lamina.controller.ledger.ledger import Ledger
 from lamina.controller.pending_pods import PendingPods
 from lamina.controller.pod_parser import PodParser
-from lamina.controller.pod_rules import PodRules
-from lamina.controller.pods import ParsedPod
-from lamina.controller.quotas.resource_quotas import ResourceQuotas
+from lamina.ledger.claim_usage import ClaimUsage
+from lamina.ledger.ledger import Ledger
+from lamina.ledger.pod_rules import PodRules
+from lamina.ledger.pods import ParsedPod
+from lamina.ledger.quotas import ResourceQuotas
 from lamina.ports.clock import Clock
 from lamina.ports.kube import Kube, Object
 from lamina.ports.set_aside import SetAside
@@ -38,6 +39,10 @@ class Context:
     @property
     def rules(self) -> PodRules:
         return PodRules(self.ledger, self.quotas, self.capacity.claims)
+
+    @property
+    def claim_usage(self) -> ClaimUsage:
+        return ClaimUsage(self.ledger, self.quotas, self.capacity.claims, lambda: self.configuration.value)
 
     def now(self) -> float:
         """Seconds of the monotonic clock, for durations."""

@@ -6,8 +6,8 @@ from prometheus_client import CollectorRegistry, Counter, Histogram
 from prometheus_client.core import CounterMetricFamily, GaugeMetricFamily
 from prometheus_client.registry import Collector
 
-from lamina.controller.ledger.ledger import Ledger
 from lamina.core.ledger import NOTHING, taken_by_claims
+from lamina.ledger.ledger import Ledger
 from lamina.ports.set_aside import SetAside
 
 _SECONDS = (0.001, 0.002, 0.005, 0.01, 0.02, 0.05, 0.1, 0.2, 0.5, 1.0, 2.0, 5.0, 10.0, 30.0)
@@ -68,7 +68,7 @@ def _granted(ledger: Ledger) -> Iterator[GaugeMetricFamily]:
     )
     for node in sorted(ledger.nodes()):
         inventory = ledger.inventory(node)
-        taken = ledger.holdings.taken(node)
+        taken = ledger.totals.taken(node)
         claimed = taken_by_claims(inventory.claims if inventory else ())
         for gpu in inventory.gpus if inventory else ():
             held = taken.get(gpu.uuid, NOTHING)

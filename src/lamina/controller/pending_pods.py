@@ -9,7 +9,7 @@ from collections.abc import Mapping
 import msgspec
 
 from lamina.configuration import Config
-from lamina.controller.pods import ParsedPod
+from lamina.ledger.pods import ParsedPod
 from lamina.ports.kube import Object
 
 MOST_PODS = 1000

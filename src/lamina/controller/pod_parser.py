@@ -11,10 +11,10 @@ import msgspec
 
 from lamina.configuration import Config
 from lamina.controller.compat.annotations import MODE
-from lamina.controller.pods import ParsedPod, parse_pod
 from lamina.core.host_size import HostSize
 from lamina.core.requests import PodRequest
 from lamina.dialects import pod_annotations
+from lamina.ledger.pods import ParsedPod, parse_pod
 from lamina.ports.kube import Object
 
 MOST_PARTS = 1000

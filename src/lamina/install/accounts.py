@@ -3,11 +3,12 @@
 from collections.abc import Iterable
 from typing import Any
 
+from lamina.core.component_names import NAMESPACE
 from lamina.install import rights
 from lamina.install.agent import BINDING_WANTED, DRA_WANTED, MPS_WANTED
 from lamina.install.control import PREEMPTS
 from lamina.install.dashboard import DASHBOARD_WANTED
-from lamina.install.names import AGENT, CONTROL, DASHBOARD, MPS, NAMESPACE, SCHEDULER, cluster_meta, labels, meta
+from lamina.install.names import AGENT, CONTROL, DASHBOARD, MPS, SCHEDULER, cluster_meta, labels, meta
 from lamina.install.pods import PROTECTED_METRICS
 from lamina.install.rights import Rule
 from lamina.install.rights_of_commands import VIEW

@@ -13,7 +13,8 @@ import msgspec
 import yaml
 
 from lamina import __version__
-from lamina.install.names import COMPONENT, NAMESPACE
+from lamina.core.component_names import NAMESPACE
+from lamina.install.names import COMPONENT
 from lamina.install.notes import NOTES
 from lamina.install.objects import definitions, objects
 from lamina.install.telemetry.objects import files as telemetry_files

@@ -10,8 +10,9 @@ from collections.abc import Iterable, Mapping
 from pathlib import PurePosixPath
 from typing import Any
 
+from lamina.core.component_names import NAMESPACE
 from lamina.install.agent import REQUIRED
-from lamina.install.names import NAMESPACE, chosen, labels
+from lamina.install.names import chosen, labels
 from lamina.ports.kube import Object
 
 CLEANER = "lamina-cleaner"

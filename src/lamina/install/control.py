@@ -2,9 +2,7 @@
 
 from typing import Any
 
-from lamina.controller.admission.webhook_configuration import NAME as WEBHOOKS
-from lamina.controller.admission.webhook_configuration import SERVICE as ADMISSION
-from lamina.controller.leadership.label import LABEL as LEADER
+from lamina.core.component_names import ADMISSION_SERVICE, LEADER_LABEL, WEBHOOKS
 from lamina.install.names import CONTROL, cluster_meta
 from lamina.install.pods import (
     IMAGE,
@@ -36,7 +34,7 @@ def control() -> list[Any]:
     """All objects of the controller except service accounts and network policies."""
     return [
         _extender_service(),
-        service(ADMISSION, CONTROL, {"admission": (443, "admission")}, leader=LEADER),
+        service(ADMISSION_SERVICE, CONTROL, {"admission": (443, "admission")}, leader=LEADER_LABEL),
         service(f"{CONTROL}-metrics", CONTROL, {"metrics": (METRICS_PORT, "metrics")}, headless=True),
         monitor(f"{CONTROL}-metrics", CONTROL),
         deployment(CONTROL, "control", _template()),
@@ -46,7 +44,7 @@ def control() -> list[Any]:
 
 
 def _extender_service() -> dict[str, Any]:
-    made = service(CONTROL, CONTROL, {"extender": (EXTENDER_PORT, "extender")}, leader=LEADER)
+    made = service(CONTROL, CONTROL, {"extender": (EXTENDER_PORT, "extender")}, leader=LEADER_LABEL)
     http = {"name": "extender-http", "port": EXTENDER_HTTP_PORT, "targetPort": "extender-http", "protocol": "TCP"}
     made["spec"]["ports"].append(When(EXTENDER_HTTP, http))
     return made

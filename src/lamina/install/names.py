@@ -2,7 +2,7 @@
 
 from typing import Any
 
-from lamina.controller.admission.webhook_configuration import NAMESPACE as NAMESPACE
+from lamina.core.component_names import NAMESPACE
 
 PART_OF = {"app.kubernetes.io/part-of": "lamina"}
 COMPONENT = "app.kubernetes.io/component"

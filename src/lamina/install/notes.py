@@ -1,6 +1,6 @@
 """What Helm prints after an installation: how to see that it works, and a first share."""
 
-from lamina.install.names import NAMESPACE
+from lamina.core.component_names import NAMESPACE
 
 NOTES = f"""\
 Lamina {{{{ .Chart.AppVersion }}}} is installed in the namespace {NAMESPACE}.

@@ -4,13 +4,14 @@ from collections.abc import Mapping
 from typing import Any
 
 from lamina.configuration import CONFIG_MAP, CONFIG_MAP_KEY
+from lamina.core.component_names import NAMESPACE
 from lamina.core.definitions import custom_resource_definitions
 from lamina.install.accounts import accounts
 from lamina.install.agent import agent
 from lamina.install.control import control
 from lamina.install.dashboard import dashboard
 from lamina.install.mps import mps
-from lamina.install.names import NAMESPACE, labels, meta
+from lamina.install.names import labels, meta
 from lamina.install.network import network
 from lamina.install.policies import policies
 from lamina.install.scheduler import scheduler

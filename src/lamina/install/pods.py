@@ -7,7 +7,8 @@ their protocol, because servers before 1.21 require it in server-side apply, whi
 from typing import Any
 
 from lamina import __version__
-from lamina.install.names import NAMESPACE, PART_OF, chosen, meta
+from lamina.core.component_names import NAMESPACE
+from lamina.install.names import PART_OF, chosen, meta
 from lamina.install.terms import Digest, Each, Given, Joined, Or, Since, Value, When
 
 IMAGE = Joined(Value("image.repository"), ":", Or(Value("image.tag"), __version__))

@@ -7,10 +7,11 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from lamina.core.api_group import API_VERSION
+from lamina.core.component_names import NAMESPACE
 from lamina.dialects.claim_gate import GATE
 from lamina.dialects.registry import label_prefixes
 from lamina.install.agent import DRA_WANTED
-from lamina.install.names import AGENT, CONTROL, NAMESPACE, cluster_meta
+from lamina.install.names import AGENT, CONTROL, cluster_meta
 from lamina.install.terms import Joined, Since, Term, Value, When
 
 _ADMISSION = "admissionregistration.k8s.io/v1"

@@ -8,11 +8,14 @@ from typing import Any
 from msgspec import Struct
 
 from lamina.configuration import CONFIG_MAP
-from lamina.controller.admission.certificate_store import NAME as CERTIFICATE
-from lamina.controller.admission.webhook_configuration import NAME as WEBHOOKS
-from lamina.controller.binding.turns import NAME as TURNS
-from lamina.controller.extender.issued_store import CLIENT_SECRET, SERVER_SECRET
-from lamina.controller.leadership.election import NAME as LEADERSHIP
+from lamina.core.component_names import (
+    ADMISSION_SECRET,
+    EXTENDER_CLIENT_SECRET,
+    EXTENDER_SECRET,
+    LEADER_LEASE,
+    TURNS_LEASE,
+    WEBHOOKS,
+)
 from lamina.core.definitions import custom_resource_definitions
 
 MIG_CONFIGURATIONS = "mig-parted-config"
@@ -72,8 +75,10 @@ CONTROL_CLUSTER = (
 CONTROL_OWN = (
     Rule("configmaps", "get list watch patch", (CONFIG_MAP,), "the patch records the text in force in an annotation"),
     Rule("secrets", "create"),
-    Rule("secrets", "get update", (CERTIFICATE, SERVER_SECRET, CLIENT_SECRET), "its certificates"),
-    Rule("leases.coordination.k8s.io", "get create update", why=f"`{LEADERSHIP}`, `{TURNS}` and `lamina-defrag`"),
+    Rule("secrets", "get update", (ADMISSION_SECRET, EXTENDER_SECRET, EXTENDER_CLIENT_SECRET), "its certificates"),
+    Rule(
+        "leases.coordination.k8s.io", "get create update", why=f"`{LEADER_LEASE}`, `{TURNS_LEASE}` and `lamina-defrag`"
+    ),
 )
 AGENT_CLUSTER = (
     Rule("pods", "get list watch", why="the list and the watch are of its own node"),

@@ -1,9 +1,7 @@
 """The least rights with which commands work that read or change a cluster, for the roles of people."""
 
 from lamina.configuration import CONFIG_MAP
-from lamina.controller.admission.certificate_store import NAME as CERTIFICATE
-from lamina.controller.admission.webhook_configuration import NAME as WEBHOOKS
-from lamina.controller.extender.issued_store import CLIENT_SECRET, SERVER_SECRET
+from lamina.core.component_names import ADMISSION_SECRET, EXTENDER_CLIENT_SECRET, EXTENDER_SECRET, WEBHOOKS
 from lamina.core.definitions import custom_resource_definitions
 from lamina.install.rights import Rule
 
@@ -90,7 +88,7 @@ RESET = (
 )
 RESET_ALL = (
     Rule("configmaps", "delete", (CONFIG_MAP,), "in Lamina's namespace"),
-    Rule("secrets", "delete", (CERTIFICATE, SERVER_SECRET, CLIENT_SECRET), "in Lamina's namespace"),
+    Rule("secrets", "delete", (ADMISSION_SECRET, EXTENDER_SECRET, EXTENDER_CLIENT_SECRET), "in Lamina's namespace"),
     Rule("leases.coordination.k8s.io", "list delete", why="in Lamina's namespace"),
     Rule(_DEFINITIONS, "delete", tuple(each["metadata"]["name"] for each in custom_resource_definitions())),
 )

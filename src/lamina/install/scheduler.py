@@ -6,7 +6,7 @@ An init container writes its configuration, with the profiles and resources of L
 from typing import Any
 
 from lamina.configuration import CONFIG_MAP, CONFIG_MAP_KEY
-from lamina.controller.extender.issued_store import CLIENT_SECRET
+from lamina.core.component_names import EXTENDER_CLIENT_SECRET
 from lamina.install.accounts import SCHEDULER_WANTED
 from lamina.install.names import SCHEDULER
 from lamina.install.pods import (
@@ -35,7 +35,7 @@ def scheduler() -> list[Any]:
 
 
 def _template() -> dict[str, Any]:
-    secret = Or(Value("scheduler.extenderTlsSecret"), CLIENT_SECRET)
+    secret = Or(Value("scheduler.extenderTlsSecret"), EXTENDER_CLIENT_SECRET)
     tls_mount = {"name": "extender-tls", "mountPath": EXTENDER_CERTIFICATES, "readOnly": True}
     version = Or(Value("scheduler.image.tag"), ClusterVersion())
     configure = {

@@ -3,17 +3,22 @@
 from typing import Any, NamedTuple
 
 from lamina.configuration import Config
-from lamina.controller.extender.client_certificates import AUTHORITY, CERTIFICATE, KEY
-from lamina.controller.extender.issued import SERVER_NAME
-from lamina.controller.extender.verb_names import FILTER_TO_BEST, PRIORITIZE_WITHOUT_GPUS
+from lamina.core.component_names import (
+    AUTHORITY_FILE,
+    CERTIFICATE_FILE,
+    EXTENDER_NAME,
+    FILTER_TO_BEST,
+    KEY_FILE,
+    NAMESPACE,
+    PRIORITIZE_WITHOUT_GPUS,
+)
 from lamina.dialects import resource_names, scheduler_names
-from lamina.install.names import NAMESPACE
 from lamina.install.rights import SCHEDULER_LEASE
 from lamina.install.terms import Version
 
 _FORMATS = (((1, 25), "v1"), ((1, 23), "v1beta3"), ((1, 22), "v1beta2"), ((1, 19), "v1beta1"))
 """The first version of kube-scheduler that reads each format."""
-EXTENDER_URL = f"https://{SERVER_NAME}:8445"
+EXTENDER_URL = f"https://{EXTENDER_NAME}:8445"
 EXTENDER_CERTIFICATES = "/etc/lamina-extender-tls"
 """The directory of kube-scheduler's client certificate."""
 _DEFAULT_SCHEDULER = "default-scheduler"
@@ -114,7 +119,7 @@ def _reached(access: ExtenderAccess) -> dict[str, Any]:
 
 
 def _tls(directory: str) -> dict[str, Any]:
-    files = {"caFile": AUTHORITY, "certFile": CERTIFICATE, "keyFile": KEY}
+    files = {"caFile": AUTHORITY_FILE, "certFile": CERTIFICATE_FILE, "keyFile": KEY_FILE}
     # The certificate has this name, whatever the address is by which the extender is reached.
-    names = {"serverName": SERVER_NAME} | {key: f"{directory}/{file}" for key, file in files.items()}
+    names = {"serverName": EXTENDER_NAME} | {key: f"{directory}/{file}" for key, file in files.items()}
     return {"enableHTTPS": True, "tlsConfig": names}

@@ -12,10 +12,11 @@ from typing import Any, NamedTuple
 from prometheus_client.parser import text_string_to_metric_families
 from prometheus_client.samples import Sample
 
+from lamina.core.component_names import NAMESPACE
 from lamina.core.quantities import MIB
 from lamina.errors import Outside
 from lamina.install.agent import METRICS_PORT
-from lamina.install.names import AGENT, NAMESPACE, chosen
+from lamina.install.names import AGENT, chosen
 from lamina.ports.kube import NODES, PODS, Object, ProxiedKube
 
 _PAGE = "metrics"

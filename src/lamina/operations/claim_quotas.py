@@ -3,10 +3,10 @@
 from collections.abc import Iterable, Sequence
 from functools import cached_property
 
-from lamina.controller.ledger.observed_claims import ObservedClaim
-from lamina.controller.scheduling.claim_usage import ClaimUsage
-from lamina.controller.scheduling.gated_pods import GatedPod, claims_to_allocate, waits_for_quota
 from lamina.dialects.claim_gate import GATE
+from lamina.ledger.claim_usage import ClaimUsage
+from lamina.ledger.gated_pods import GatedPod, claims_to_allocate, waits_for_quota
+from lamina.ledger.observed_claims import ObservedClaim
 from lamina.ports.kube import Object
 
 NOT_CHECKED = "waits for the controller to compare its claims with the quotas of its namespace"

@@ -16,18 +16,6 @@ import msgspec
 from lamina import configuration
 from lamina.configuration import CONFIG_MAP, CONFIG_MAP_NAMESPACE, Config
 from lamina.configuration.config_map import TextInForce, in_force
-from lamina.controller.ledger.claims import GrantRecord
-from lamina.controller.ledger.grant_objects import grant_record
-from lamina.controller.ledger.grantless_pods import RunningRequest, running_request
-from lamina.controller.ledger.ledger import Ledger
-from lamina.controller.ledger.observed_claims import ObservedClaims
-from lamina.controller.ledger.pod_stages import PodState, Stage, pod_state
-from lamina.controller.ledger.ticket_holders import ticket_holder, without_grant
-from lamina.controller.ledger.used_claims import ClaimName, claims_of
-from lamina.controller.pod_rules import PodRules
-from lamina.controller.pods import ParsedPod, parse_pod
-from lamina.controller.quotas.resource_quotas import ResourceQuotas
-from lamina.controller.scheduling.claim_usage import ClaimUsage
 from lamina.core.gpus import Inventory
 from lamina.core.grants import Grant
 from lamina.core.objects import confirmed_survivors, read_inventory
@@ -36,6 +24,18 @@ from lamina.core.survivors import Survivor
 from lamina.dialects import resource_names
 from lamina.dialects.native_devices import native_resources
 from lamina.errors import BadInput
+from lamina.ledger.claim_usage import ClaimUsage
+from lamina.ledger.grant_objects import grant_record
+from lamina.ledger.ledger import Ledger
+from lamina.ledger.observed_claims import ObservedClaims
+from lamina.ledger.pod_holding import GrantRecord
+from lamina.ledger.pod_rules import PodRules
+from lamina.ledger.pod_stages import PodState, Stage, pod_state
+from lamina.ledger.pods import ParsedPod, parse_pod
+from lamina.ledger.quotas import ResourceQuotas
+from lamina.ledger.ticket_holders import ticket_holder, without_grant
+from lamina.ledger.ungranted_pods import RunningRequest, running_request
+from lamina.ledger.used_claims import ClaimName, claims_of
 from lamina.operations import held_claims
 from lamina.operations.claim_quotas import NOT_CHECKED, WaitingForQuotas, waits_for_check
 from lamina.operations.held_room import RoomOfNode, hold_lines, read_holds, reserve_holds
@@ -237,7 +237,7 @@ class ClusterView:
     @cached_property
     def lines_for_claims(self) -> tuple[str, ...]:
         """What ResourceClaims hold, and the GPUs that they do not get because of grants, in sentences."""
-        granted = held_claims.granted_lines(self.inventories, self.ledger.holdings.taken)
+        granted = held_claims.granted_lines(self.inventories, self.ledger.totals.taken)
         return (*held_claims.lines(self.inventories), *granted)
 
     @cached_property
@@ -247,7 +247,7 @@ class ClusterView:
 
     def node(self, name: str, *, without: str = "") -> NodeState:
         """The node as it is now, without what the pod with the UID `without` holds."""
-        taken = self.ledger.holdings.taken(name, without=without)
+        taken = self.ledger.totals.taken(name, without=without)
         return NodeState.of(
             name,
             self.inventories[name],

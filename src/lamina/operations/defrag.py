@@ -9,13 +9,13 @@ before stays cordoned, any other is uncordoned whatever happens.
 import contextlib
 from collections.abc import AsyncIterator, Iterable, Iterator, Mapping, Sequence
 
-from lamina.controller.extender.disruption import violations
-from lamina.controller.ledger.grant_objects import grant_record
 from lamina.core.grants import Grant
 from lamina.core.ledger import taken_by
 from lamina.core.objects import read_inventory
 from lamina.dialects.groups import group_of
 from lamina.errors import BadInput, Outside
+from lamina.ledger.disruption import violations
+from lamina.ledger.grant_objects import grant_record
 from lamina.operations.cluster_view import ClusterView, read, readable
 from lamina.operations.cordon import set_cordoned
 from lamina.placement.eviction.defrag import DefragStep

@@ -10,8 +10,8 @@ import logging
 from collections.abc import Sequence
 
 from lamina.controller.assembly import Controller
-from lamina.controller.extender.disruption import violations
 from lamina.errors import BadInput, Outside
+from lamina.ledger.disruption import violations
 from lamina.operations.advise.defrag import plan
 from lamina.operations.cluster_view import ClusterView, read
 from lamina.operations.cordon import set_cordoned

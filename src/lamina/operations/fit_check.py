@@ -8,15 +8,15 @@ from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
 from itertools import chain
 from typing import NamedTuple
 
-from lamina.controller.ledger.claims import GrantRecord
-from lamina.controller.ledger.observed_claims import ObservedClaim
-from lamina.controller.pods import parse_pod
 from lamina.core.grants import ContainerGrant, Grant
 from lamina.core.requests import PodRequest
 from lamina.dialects import parse
 from lamina.dialects.claim_gate import GATE
 from lamina.dialects.groups import GroupName, group_of
 from lamina.errors import BadInput
+from lamina.ledger.observed_claims import ObservedClaim
+from lamina.ledger.pod_holding import GrantRecord
+from lamina.ledger.pods import parse_pod
 from lamina.operations.cluster_view import ClusterView
 from lamina.operations.fit_changes import changes
 from lamina.operations.fit_groups import GroupTrial, Member

@@ -3,12 +3,11 @@
 from collections.abc import Iterable, Mapping
 from typing import NamedTuple
 
-from lamina.controller.gangs.members import Members
-from lamina.controller.gangs.plans import too_few_members, too_few_places
-from lamina.controller.gangs.pod_groups import members_needed, read_spec, size_order
-from lamina.controller.pods import ParsedPod
 from lamina.dialects.groups import GroupName, group_of
 from lamina.errors import BadInput
+from lamina.ledger.group_members import Members
+from lamina.ledger.pod_groups import members_needed, read_spec, size_order, too_few_members, too_few_places
+from lamina.ledger.pods import ParsedPod
 from lamina.operations.cluster_view import ClusterView
 from lamina.operations.pod_templates import PodTemplate
 from lamina.ports.kube import Kube

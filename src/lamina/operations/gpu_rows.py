@@ -107,7 +107,7 @@ def _row(
     cluster: ClusterView, node: str, gpu: Gpu, load: GpuLoad | None, lending: _Lending, pods: Sequence[str]
 ) -> GpuRow:
     use = load or GpuLoad()
-    taken = cluster.ledger.holdings.taken(node).get(gpu.uuid, NOTHING)
+    taken = cluster.ledger.totals.taken(node).get(gpu.uuid, NOTHING)
     state = GpuState.of(gpu, taken, cluster.config.mig_rules)
     known = gpu.by_grant
     return GpuRow(

@@ -8,11 +8,11 @@ from typing import NamedTuple
 
 import msgspec
 
-from lamina.controller.ledger.claims import Reservation
-from lamina.controller.ledger.ledger import DoesNotFit, Ledger
 from lamina.core.inventory_status import HeldRoom
 from lamina.core.ledger import Taken, beyond
 from lamina.dialects.groups import group_of
+from lamina.ledger.ledger import DoesNotFit, Ledger
+from lamina.ledger.pod_holding import Reservation
 from lamina.ports.kube import Object
 
 
@@ -41,7 +41,7 @@ def reserve_holds(ledger: Ledger, holds: Iterable[RoomOfNode], leaving: Set[str]
     by_pod: dict[tuple[str, str], list[HeldRoom]] = {}
     for node, room in holds:
         by_pod.setdefault((room.pod_uid, node), []).append(room)
-    theirs = {node: ledger.holdings.taken_of_pods(node, leaving) for _, node in by_pod}
+    theirs = {node: ledger.totals.taken_of_pods(node, leaving) for _, node in by_pod}
     for (uid, node), rooms in by_pod.items():
         taken = {
             each.gpu: Taken(each.slots, each.memory_mib, each.cores, whole=each.whole, mps=each.mps) for each in rooms

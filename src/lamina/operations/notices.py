@@ -10,9 +10,9 @@ from enum import Enum, auto
 from typing import Any, NamedTuple
 
 from lamina.controller.assembly import Controller
-from lamina.controller.ledger.pod_reports import PodReport
 from lamina.core.pod_status import is_over
 from lamina.errors import Outside
+from lamina.ledger.pod_reports import PodReport
 from lamina.ports.kube import PODS, NotFound, Object
 from lamina.ports.kube.moments import rfc3339, seconds_of
 

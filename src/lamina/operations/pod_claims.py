@@ -9,7 +9,6 @@ from collections.abc import Iterable, Iterator, Mapping
 from functools import cached_property
 from typing import Any, NamedTuple
 
-from lamina.controller.ledger.observed_claims import ObservedClaims
 from lamina.core.kube_quantity import parse_quantity
 from lamina.dialects.containers import read_containers
 from lamina.dra.claim_fit import ClaimFit, fit_claims
@@ -19,6 +18,7 @@ from lamina.dra.selectors import named_texts
 from lamina.dra.slices import digest_of
 from lamina.dra.wanted_devices import WantedClaim, by_class, wanted_claim
 from lamina.errors import BadInput
+from lamina.ledger.observed_claims import ObservedClaims
 from lamina.operations.device_taint_rules import read_rules
 from lamina.placement import Cause, Miss
 from lamina.ports.kube import (

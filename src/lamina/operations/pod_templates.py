@@ -4,10 +4,10 @@ from collections.abc import Iterable, Iterator, Mapping
 from typing import Any, NamedTuple
 
 from lamina.configuration.yaml_documents import load_documents
-from lamina.controller.gangs.pod_groups import members_needed
 from lamina.dialects import check_pod, check_workload, find_template
 from lamina.dialects.groups import GROUP_APIS, GroupName
 from lamina.errors import BadInput
+from lamina.ledger.pod_groups import members_needed
 from lamina.ports.kube import Object
 
 _REPLICATED = ("Deployment", "ReplicaSet", "StatefulSet", "ReplicationController")

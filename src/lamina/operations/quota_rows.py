@@ -4,7 +4,7 @@ from collections.abc import Callable, Mapping
 
 from msgspec import Struct
 
-from lamina.controller.quotas.status import usage
+from lamina.ledger.quotas import usage
 from lamina.operations.cluster_view import ClusterView
 
 
@@ -32,6 +32,6 @@ def quota_rows(cluster: ClusterView, selected: Callable[[Mapping[str, str]], boo
         for namespace, quota in cluster.quotas.objects()
         if selected is None or selected(quota["metadata"].get("labels") or {})
         for resource, (used, hard) in usage(
-            quota, cluster.ledger.holdings.taken_in_namespace(namespace), cluster.config
+            quota, cluster.ledger.totals.taken_in_namespace(namespace), cluster.config
         ).items()
     ]

@@ -16,9 +16,7 @@ from lamina.agent.node.watch import observed_node
 from lamina.configuration import CONFIG_MAP, CONFIG_MAP_KEY, CONFIG_MAP_NAMESPACE, Config
 from lamina.configuration.config_map import text_in
 from lamina.configuration.yaml_documents import load_mapping
-from lamina.controller.admission.certificate_store import NAME as CERTIFICATE
-from lamina.controller.admission.webhook_configuration import NAME as WEBHOOKS
-from lamina.controller.extender.issued_store import CLIENT_SECRET, SERVER_SECRET
+from lamina.core.component_names import ADMISSION_SECRET, EXTENDER_CLIENT_SECRET, EXTENDER_SECRET, WEBHOOKS
 from lamina.core.definitions import custom_resource_definitions
 from lamina.core.nodes import kept_out
 from lamina.core.objects import read_inventory
@@ -147,7 +145,7 @@ class Reset:
 
     async def remove_all(self) -> None:
         """Remove the configuration, the certificates, the Leases and the CRDs. Raises Outside."""
-        for secret in (CERTIFICATE, SERVER_SECRET, CLIENT_SECRET):
+        for secret in (ADMISSION_SECRET, EXTENDER_SECRET, EXTENDER_CLIENT_SECRET):
             await self._remove(SECRETS, secret, CONFIG_MAP_NAMESPACE)
         for lease in (await self._kube.list(LEASES, namespace=CONFIG_MAP_NAMESPACE)).items:
             name = lease["metadata"]["name"]

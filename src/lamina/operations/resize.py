@@ -3,10 +3,17 @@
 from collections.abc import AsyncIterator, Mapping
 from typing import NamedTuple
 
-from lamina.controller.ledger.grant_objects import grant_record
-from lamina.controller.ledger.pod_stages import pod_state
-from lamina.controller.pods import parse_pod
-from lamina.controller.sizes.answers import (
+from lamina.core.config import Config
+from lamina.core.gpus import Inventory
+from lamina.core.grants import Grant
+from lamina.core.objects import read_inventory
+from lamina.core.sizes import RESIZE, RESIZE_STATUS, RESIZE_WHEN_HELD, WAIT
+from lamina.dialects import WantedSize
+from lamina.errors import BadInput, LaminaError, Outside
+from lamina.ledger.grant_objects import grant_record
+from lamina.ledger.pod_stages import pod_state
+from lamina.ledger.pods import parse_pod
+from lamina.ledger.resize_answers import (
     DONE,
     ENDED,
     NO_GRANT,
@@ -17,14 +24,7 @@ from lamina.controller.sizes.answers import (
     read_answer,
     without_grant,
 )
-from lamina.controller.sizes.wishes import read_wishes, wanted
-from lamina.core.config import Config
-from lamina.core.gpus import Inventory
-from lamina.core.grants import Grant
-from lamina.core.objects import read_inventory
-from lamina.core.sizes import RESIZE, RESIZE_STATUS, RESIZE_WHEN_HELD, WAIT
-from lamina.dialects import WantedSize
-from lamina.errors import BadInput, LaminaError, Outside
+from lamina.ledger.resize_requests import read_wishes, wanted
 from lamina.operations.cluster_view import readable, text_in_force
 from lamina.operations.template_resize import TemplateResizer
 from lamina.operations.workloads import find_workload, pods_of

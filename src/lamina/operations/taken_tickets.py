@@ -4,13 +4,13 @@ from collections.abc import Iterator, Mapping
 from typing import NamedTuple
 
 from lamina.configuration import Config
-from lamina.controller.ledger.ticket_holders import TicketHolder, describe_tickets
 from lamina.core.gpus import Inventory
 from lamina.core.host_size import offered_of
 from lamina.core.pod_status import is_over
 from lamina.core.requests import PodRequest
 from lamina.dialects import dialect_named, tickets_requested
 from lamina.dialects.registry import name_index
+from lamina.ledger.ticket_holders import TicketHolder, describe_tickets
 from lamina.placement import Cause, Hosts, Miss
 from lamina.ports.kube import Object
 

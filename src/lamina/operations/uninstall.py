@@ -9,14 +9,13 @@ from collections.abc import AsyncIterator, Awaitable, Callable
 
 from lamina import configuration
 from lamina.configuration import Config
-from lamina.controller.admission.webhook_configuration import NAME as WEBHOOKS
-from lamina.controller.admission.webhook_configuration import NAMESPACE
-from lamina.controller.ledger.ledger import Ledger
+from lamina.core.component_names import NAMESPACE, WEBHOOKS
 from lamina.core.definitions import custom_resource_definitions
 from lamina.dialects import resource_names
 from lamina.errors import BadInput
 from lamina.install.cleaner import CLEANER, cleaner
 from lamina.install.names import AGENT, CONTROL, MPS, PART_OF, SCHEDULER, chosen
+from lamina.ledger.ledger import Ledger
 from lamina.operations import cluster_view
 from lamina.operations.reset import Reset, refuse_users
 from lamina.ports.clock import Clock

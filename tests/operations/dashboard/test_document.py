@@ -5,13 +5,13 @@ from typing import Any
 import msgspec
 import pytest
 
-from lamina.controller.ledger.grant_objects import grant_object
 from lamina.core.claims import HeldClaim
 from lamina.core.gpus import Gpu, Inventory, MigDeviceCount, Mode
 from lamina.core.grants import ContainerGrant, MigInstance, Share
 from lamina.core.mig_devices import NO_STRATEGY
 from lamina.core.requests import ContainerRequest, GpuSelector, PodRequest
 from lamina.core.survivors import Survivor
+from lamina.ledger.grant_objects import grant_object
 from lamina.operations import cluster_view
 from lamina.operations.dashboard import pod_cards
 from lamina.operations.dashboard.document import ClusterDocument, NodeCard, PodCard, changes

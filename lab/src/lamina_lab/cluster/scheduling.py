@@ -11,11 +11,15 @@ from typing import Any
 
 from lamina import configuration
 from lamina.configuration import CONFIG_MAP_NAMESPACE
-from lamina.controller.extender.client_certificates import AUTHORITY, CERTIFICATE, KEY
-from lamina.controller.extender.issued import SERVER_NAME
-from lamina.controller.extender.issued_store import CLIENT_SECRET
-from lamina.controller.extender.verb_names import FILTER_TO_BEST
 from lamina.controller.secret_objects import content_of
+from lamina.core.component_names import (
+    AUTHORITY_FILE,
+    CERTIFICATE_FILE,
+    EXTENDER_CLIENT_SECRET,
+    EXTENDER_NAME,
+    FILTER_TO_BEST,
+    KEY_FILE,
+)
 from lamina.dialects import resource_names, scheduler_names
 from lamina.install.scheduler_config import DECIDING_WEIGHT
 from lamina.ports.certificates.tls import use_certificate
@@ -48,7 +52,7 @@ async def schedule(kube: Kube, directory: LabDirectory) -> None:
             weight=DECIDING_WEIGHT,
             timeout=EXTENDER_TIMEOUT_S,
             tls=tls,
-            server_name=SERVER_NAME,
+            server_name=EXTENDER_NAME,
         )
         await run(kube, extender, SystemClock(), names=scheduler_names(config))
 
@@ -57,9 +61,9 @@ async def schedule(kube: Kube, directory: LabDirectory) -> None:
 
 async def client_context(kube: Kube) -> ssl.SSLContext:
     """TLS with the certificate that the controller has created for kube-scheduler. Raises Outside."""
-    secret = await kube.get(SECRETS, CLIENT_SECRET, namespace=CONFIG_MAP_NAMESPACE)
-    context = ssl.create_default_context(cadata=content_of(secret, AUTHORITY).decode())
-    use_certificate(context, content_of(secret, CERTIFICATE), content_of(secret, KEY))
+    secret = await kube.get(SECRETS, EXTENDER_CLIENT_SECRET, namespace=CONFIG_MAP_NAMESPACE)
+    context = ssl.create_default_context(cadata=content_of(secret, AUTHORITY_FILE).decode())
+    use_certificate(context, content_of(secret, CERTIFICATE_FILE), content_of(secret, KEY_FILE))
     return context
 
 

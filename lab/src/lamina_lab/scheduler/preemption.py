@@ -9,8 +9,8 @@ no such nodes, and no pod is evicted.
 import logging
 from collections.abc import Collection, Iterable
 
-from lamina.controller.extender.disruption import violations
 from lamina.errors import Outside
+from lamina.ledger.disruption import violations
 from lamina.placement.eviction.victims import Cost, Victim, cost
 from lamina.ports.kube import DISRUPTION_BUDGETS, PODS, EventRecorder, Kube, NotFound, Object
 from lamina.ports.kube.moments import seconds_of

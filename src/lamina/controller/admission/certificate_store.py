@@ -5,13 +5,12 @@ from datetime import UTC, datetime
 
 from lamina.controller.admission import certificates
 from lamina.controller.admission.certificates import Certificate
-from lamina.controller.admission.webhook_configuration import NAMESPACE
 from lamina.controller.secret_objects import content_of, create_secret, secret_object
+from lamina.core.component_names import ADMISSION_SECRET, NAMESPACE
 from lamina.errors import Outside
 from lamina.ports.clock import Clock
 from lamina.ports.kube import SECRETS, Conflict, Kube, NotFound, Object
 
-NAME = "lamina-admission"
 _TRIES = 5
 
 
@@ -46,12 +45,12 @@ class CertificateStore:
                 return await self._read_or_renew()
             except Conflict:
                 continue
-        raise Outside(f"the Secret {NAMESPACE}/{NAME} changes faster than it can be updated")
+        raise Outside(f"the Secret {NAMESPACE}/{ADMISSION_SECRET} changes faster than it can be updated")
 
     async def _read_or_renew(self) -> Certificate:
         """The certificate that all replicas use from now on. Raises Conflict where another replica was faster."""
         try:
-            secret = await self._kube.get(SECRETS, NAME, namespace=NAMESPACE)
+            secret = await self._kube.get(SECRETS, ADMISSION_SECRET, namespace=NAMESPACE)
         except NotFound:
             renewed = certificates.create(self._names, self._now(), previous=self._current)
             await create_secret(self._kube, _secret(renewed))
@@ -86,7 +85,7 @@ class CertificateStore:
 
 def _secret(certificate: Certificate) -> Object:
     content = {"ca.crt": certificate.authorities, "tls.crt": certificate.certificate, "tls.key": certificate.key}
-    return secret_object(NAME, content)
+    return secret_object(ADMISSION_SECRET, content)
 
 
 def _certificate(secret: Object) -> Certificate:

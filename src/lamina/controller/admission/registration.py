@@ -12,16 +12,10 @@ from collections.abc import Callable, Mapping
 from typing import Any
 
 from lamina.controller.admission.certificate_store import CertificateStore
-from lamina.controller.admission.webhook_configuration import NAME as WEBHOOKS
-from lamina.controller.admission.webhook_configuration import (
-    NAMESPACE,
-    SERVICE,
-    register,
-    service_address,
-    url_address,
-)
+from lamina.controller.admission.webhook_configuration import register, service_address, url_address
 from lamina.controller.configuration import LiveConfiguration
 from lamina.controller.settings import ControllerSettings
+from lamina.core.component_names import ADMISSION_SERVICE, NAMESPACE, WEBHOOKS
 from lamina.errors import Outside
 from lamina.ports.clock import Clock, within
 from lamina.ports.kube import MUTATING_WEBHOOKS, Kube, NotFound
@@ -45,7 +39,7 @@ def own_host(settings: ControllerSettings) -> str:
 
 def certificate_names(settings: ControllerSettings) -> list[str]:
     """The names that the serving certificate must contain."""
-    service = f"{SERVICE}.{NAMESPACE}.svc"
+    service = f"{ADMISSION_SERVICE}.{NAMESPACE}.svc"
     return [service, f"{service}.cluster.local", *filter(None, [own_host(settings)])]
 
 

@@ -20,23 +20,21 @@ from typing import Any
 
 from lamina.configuration import Config
 from lamina.controller.comparison import includes
+from lamina.core.component_names import ADMISSION_SERVICE, NAMESPACE, WEBHOOKS
 from lamina.dialects import IGNORING_LABELS, requesting_annotations, resource_domains, template_condition
 from lamina.dialects.templates import WORKLOADS
 from lamina.ports.kube import MUTATING_WEBHOOKS, Kube, NotFound, Object
 
 log = logging.getLogger(__name__)
 
-NAME = "lamina.dev"
 PATH = "/mutate"
 HIDING_PATH = "/hide-gpus"
 CLAIMS_PATH = "/gate-claims"
-NAMESPACE = "lamina-system"
-SERVICE = "lamina-admission"
 
 
 def service_address() -> Mapping[str, Any]:
     """`clientConfig` for a webhook behind the Service lamina-admission."""
-    return {"service": {"namespace": NAMESPACE, "name": SERVICE, "path": PATH, "port": 443}}
+    return {"service": {"namespace": NAMESPACE, "name": ADMISSION_SERVICE, "path": PATH, "port": 443}}
 
 
 def url_address(host: str, port: int) -> Mapping[str, Any]:
@@ -60,7 +58,7 @@ def webhook_configuration(
         webhooks.append(_claims_webhook(address, ca))
     if config.hide_gpus:
         webhooks.append(_hiding_webhook(config.hiding_failure_policy, address, ca))
-    return {"metadata": {"name": NAME}, "webhooks": webhooks}
+    return {"metadata": {"name": WEBHOOKS}, "webhooks": webhooks}
 
 
 def _rule(group: str, resources: Sequence[str], *operations: str) -> dict[str, Any]:
@@ -84,7 +82,7 @@ def _webhook(
     own_name = "kubernetes.io/metadata.name"
     not_system = {"key": own_name, "operator": "NotIn", "values": ["kube-system", NAMESPACE]}
     return {
-        "name": f"{name}.{NAME}",
+        "name": f"{name}.{WEBHOOKS}",
         "admissionReviewVersions": ["v1"],
         "clientConfig": {**address, "caBundle": base64.b64encode(ca).decode()},
         "rules": list(rules),
@@ -171,7 +169,7 @@ async def register(kube: Kube, config: Config, address: Mapping[str, Any], ca: b
     """
     first: Object | None = None
     try:
-        first = present = await kube.get(MUTATING_WEBHOOKS, NAME)
+        first = present = await kube.get(MUTATING_WEBHOOKS, WEBHOOKS)
     except NotFound:
         wanted = webhook_configuration(config, address, ca, policy="Ignore", claims=claims)
         present = await kube.create(MUTATING_WEBHOOKS, wanted)

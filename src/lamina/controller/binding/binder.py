@@ -31,16 +31,15 @@ from lamina.controller.binding.pod_locks import PodLocks
 from lamina.controller.binding.turns import Turns
 from lamina.controller.compat.annotations import binding_metadata
 from lamina.controller.context import Context
-from lamina.controller.ledger.claims import GrantRecord
-from lamina.controller.ledger.ledger import DoesNotFit
-from lamina.controller.ledger.pod_stages import PodState, Stage, pod_state
-from lamina.controller.pods import ParsedPod
-from lamina.controller.scheduling.claim_usage import ClaimUsage
 from lamina.controller.scheduling.decisions import Decisions
 from lamina.controller.scheduling.expected_binds import ExpectedBinds
 from lamina.core.requests import PodRequest
 from lamina.dra.containers import claims_of
 from lamina.errors import BadInput, LaminaError, NotYet, Outside
+from lamina.ledger.ledger import DoesNotFit
+from lamina.ledger.pod_holding import GrantRecord
+from lamina.ledger.pod_stages import PodState, Stage, pod_state
+from lamina.ledger.pods import ParsedPod
 from lamina.ports.kube import PODS, RESOURCE_CLAIMS, BindingMetadata, Conflict, NotFound, Object, Unreachable
 
 _TRIES = 3
@@ -79,7 +78,7 @@ class Binder:
             longest_attempt_s=LONGEST_ATTEMPT_S,
         )
         self._labels = BoundLabels(context.kube)
-        self._usage = ClaimUsage.of(context)
+        self._usage = context.claim_usage
 
     async def bind(self, args: BindArgs) -> str:
         """Give the pod its shares and its node. Returns why that failed as a sentence, or nothing."""

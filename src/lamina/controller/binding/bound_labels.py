@@ -9,8 +9,8 @@ import logging
 from collections.abc import Mapping
 
 from lamina.controller.comparison import includes
-from lamina.controller.ledger.claims import GrantRecord
 from lamina.errors import Outside
+from lamina.ledger.pod_holding import GrantRecord
 from lamina.ports.kube import PODS, Kube
 
 log = logging.getLogger(__name__)

@@ -9,10 +9,10 @@ import logging
 from collections.abc import Iterator
 
 from lamina.controller.context import Context
-from lamina.controller.ledger.ticket_holders import TicketHolder, describe_tickets, without_grant
 from lamina.controller.observation.watches import Watches
 from lamina.core.grantless import NAMED_AFTER_S
 from lamina.errors import Outside
+from lamina.ledger.ticket_holders import TicketHolder, describe_tickets, without_grant
 from lamina.ports.kube import PODS, Conflict, EventRecorder, NotFound, Object
 
 log = logging.getLogger(__name__)

@@ -8,9 +8,9 @@ import logging
 
 from lamina.controller.binding.pod_locks import PodLocks
 from lamina.controller.context import Context
-from lamina.controller.ledger.ledger import UnconfirmedClaim
-from lamina.controller.ledger.pod_stages import pod_state
 from lamina.errors import Outside
+from lamina.ledger.ledger import ContradictedGrant
+from lamina.ledger.pod_stages import pod_state
 from lamina.ports.kube import GRANTS, PODS, Conflict, NotFound
 
 log = logging.getLogger(__name__)
@@ -18,7 +18,7 @@ log = logging.getLogger(__name__)
 
 async def remove_orphan_grants(context: Context, locks: PodLocks) -> None:
     """Settle all claims that are unconfirmed now. What cannot be settled is tried again at the next call."""
-    for claim in context.ledger.unconfirmed_claims(context.now()):
+    for claim in context.ledger.contradicted_grants(context.now()):
         name = f"{claim.namespace}/{claim.pod}"
         try:
             async with locks.of(claim.pod_uid):
@@ -29,7 +29,7 @@ async def remove_orphan_grants(context: Context, locks: PodLocks) -> None:
             context.set_aside.add("claim", name, error)
 
 
-async def _settle(context: Context, claim: UnconfirmedClaim) -> None:
+async def _settle(context: Context, claim: ContradictedGrant) -> None:
     kube, ledger = context.kube, context.ledger
     try:
         pod = await kube.get(PODS, claim.pod, namespace=claim.namespace)

@@ -7,15 +7,15 @@ from lamina.controller.binding.bind_args import BindArgs
 from lamina.controller.binding.grant_origin import GrantOrigins
 from lamina.controller.binding.turns import Turns
 from lamina.controller.context import Context
-from lamina.controller.ledger.claims import GrantRecord
-from lamina.controller.ledger.grant_objects import grant_object, grant_record
-from lamina.controller.ledger.ledger import DoesNotFit, reservation
-from lamina.controller.pods import ParsedPod
 from lamina.controller.scheduling.decisions import Decisions
 from lamina.controller.scheduling.expected_binds import ExpectedBinds
 from lamina.core.grants import ContainerGrant, grant_name
 from lamina.core.requests import PodRequest
 from lamina.errors import NotYet, Outside
+from lamina.ledger.grant_objects import grant_object, grant_record
+from lamina.ledger.ledger import DoesNotFit, reservation
+from lamina.ledger.pod_holding import GrantRecord
+from lamina.ledger.pods import ParsedPod
 from lamina.placement import Misfit
 from lamina.ports.kube import GRANTS, AlreadyExists, Conflict, NotFound, Unreachable
 

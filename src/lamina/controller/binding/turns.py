@@ -26,13 +26,12 @@ from dataclasses import dataclass, field
 
 from lamina.configuration import CONFIG_MAP_NAMESPACE as NAMESPACE
 from lamina.controller.observation.own_writes import OwnWrites
+from lamina.core.component_names import TURNS_LEASE
 from lamina.errors import NotYet
 from lamina.ports.clock import Clock
 from lamina.ports.kube import LEASES, AlreadyExists, Conflict, Kube, NotFound, Object, Resource
 from lamina.ports.kube.moments import rfc3339_micro
 
-NAME = "lamina-turns"
-"""The Lease."""
 DISTANCE_S = 0.1
 """From the beginning of a turn to the next one. kube-scheduler goes on while a bind waits."""
 MOST_SCOPES = 1 << 14
@@ -166,13 +165,15 @@ class Turns:
 
     async def _read_or_create(self) -> Object:
         try:
-            return await self._kube.get(LEASES, NAME, namespace=NAMESPACE)
+            return await self._kube.get(LEASES, TURNS_LEASE, namespace=NAMESPACE)
         except NotFound:
             pass
         try:
-            return await self._kube.create(LEASES, self._renewed({"metadata": {"name": NAME, "namespace": NAMESPACE}}))
+            return await self._kube.create(
+                LEASES, self._renewed({"metadata": {"name": TURNS_LEASE, "namespace": NAMESPACE}})
+            )
         except AlreadyExists:
-            return await self._kube.get(LEASES, NAME, namespace=NAMESPACE)
+            return await self._kube.get(LEASES, TURNS_LEASE, namespace=NAMESPACE)
 
     def _renewed(self, lease: Object) -> Object:
         now = rfc3339_micro(self._clock.wall())

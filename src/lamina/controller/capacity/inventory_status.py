@@ -12,11 +12,11 @@ from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
 import msgspec
 
 from lamina.controller.capacity.node_states import Capacity
-from lamina.controller.ledger.claims import Hold
 from lamina.core.gpus import Gpu
 from lamina.core.inventory_status import MAX_HOLDS, HeldRoom, InventoryStatus
 from lamina.core.ledger import add
 from lamina.errors import Outside
+from lamina.ledger.pod_holding import Hold
 from lamina.placement import NodeState
 from lamina.ports.clock import Clock
 from lamina.ports.kube import INVENTORIES, Kube, NotFound, Object
@@ -120,7 +120,7 @@ class InventoryStatuses:
         inventory, uncounted = ledger.inventory(node), [hold.uncounted for hold in holds if hold.uncounted]
         if state is None or inventory is None or not uncounted:
             return state
-        taken = dict(ledger.holdings.taken(node))
+        taken = dict(ledger.totals.taken(node))
         for more in uncounted:
             add(taken, more)
         return self._capacity.state_with(node, inventory, taken)

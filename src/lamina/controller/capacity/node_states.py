@@ -7,11 +7,11 @@ from collections.abc import Iterator, Mapping, Sequence, Set
 from lamina.controller.capacity.host_capacity import HostCapacity
 from lamina.controller.capacity.pod_mix import PodMix
 from lamina.controller.configuration import LiveConfiguration
-from lamina.controller.ledger.ledger import Ledger
-from lamina.controller.ledger.observed_claims import ObservedClaims
 from lamina.core.gpus import Inventory
 from lamina.core.ledger import Taken, add, taken_by
 from lamina.core.requests import PodRequest
+from lamina.ledger.ledger import Ledger
+from lamina.ledger.observed_claims import ObservedClaims
 from lamina.placement import NodeState, NodeTable, PodPlacement, Survey, alike, fit
 from lamina.ports.set_aside import SetAside
 
@@ -64,7 +64,7 @@ class Capacity:
 
     def state(self, node: str, *, without: str) -> NodeState | None:
         """The node as the pod with the UID `without` finds it, or None where the node offers no GPUs."""
-        if self.ledger.holdings.holds(without, node):
+        if self.ledger.totals.holds(without, node):
             return self._compute_state(node, without)
         return self.table.state(node)
 
@@ -79,7 +79,7 @@ class Capacity:
         """What pods with these requests would take of the node's GPUs one after the other, if the pods with these UIDs
         held nothing; None for each that does not fit."""
         inventory = self.ledger.inventory(node)
-        taken = dict(self.ledger.holdings.taken_without_pods(node, pods))
+        taken = dict(self.ledger.totals.taken_without_pods(node, pods))
         for request in requests:
             placement = fit(request, self.state_with(node, inventory, taken)) if inventory else None
             if not isinstance(placement, PodPlacement):
@@ -91,7 +91,7 @@ class Capacity:
 
     def fits_empty(self, node: str, request: PodRequest) -> bool:
         """Whether a pod with this request would fit the node if no other pod were there."""
-        return self.fits_without(node, [request], frozenset(self.ledger.holdings.pods_on(node)))
+        return self.fits_without(node, [request], frozenset(self.ledger.totals.pods_on(node)))
 
     def state_with(self, node: str, inventory: Inventory, taken: Mapping[str, Taken]) -> NodeState:
         """The state of the node under the configuration in force, with this much taken of its GPUs."""
@@ -117,7 +117,7 @@ class Capacity:
         inventory = self.ledger.inventory(node)
         if inventory is None:
             return None
-        return self.state_with(node, inventory, self.ledger.holdings.taken(node, without=without))
+        return self.state_with(node, inventory, self.ledger.totals.taken(node, without=without))
 
     def _mark_changed(self, node: str) -> None:
         self._changed.add(node)

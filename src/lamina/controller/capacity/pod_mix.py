@@ -11,9 +11,9 @@ from typing import NamedTuple
 
 import msgspec
 
-from lamina.controller.pods import ParsedPod
 from lamina.core.host_size import HostSize
 from lamina.core.requests import PodRequest
+from lamina.ledger.pods import ParsedPod
 from lamina.placement import alike
 from lamina.placement.packing import RequestCounts
 

@@ -9,9 +9,9 @@ import logging
 from collections.abc import Callable
 
 from lamina.controller.context import Context
-from lamina.controller.scheduling.claim_usage import ClaimUsage
-from lamina.controller.scheduling.gated_pods import GatedPod, claims_to_allocate, waits_for_quota
 from lamina.dialects.claim_gate import GATE
+from lamina.ledger.claim_usage import ClaimUsage
+from lamina.ledger.gated_pods import GatedPod, claims_to_allocate, waits_for_quota
 from lamina.ports.kube import PODS, Conflict, EventRecorder, NotFound, Object, follow
 from lamina.ports.kube.follow import DELETED, SYNCED
 

@@ -13,12 +13,12 @@ from collections.abc import Callable, Iterator, Mapping
 from typing import NamedTuple
 
 from lamina.controller.context import Context
-from lamina.controller.ledger.grantless_pods import started_containers
-from lamina.controller.ledger.observed_claims import ObservedClaim
-from lamina.controller.ledger.pod_stages import Stage
-from lamina.controller.scheduling.claim_usage import ClaimUsage
 from lamina.core.gpus import Inventory
 from lamina.errors import Outside
+from lamina.ledger.claim_usage import ClaimUsage
+from lamina.ledger.observed_claims import ObservedClaim
+from lamina.ledger.pod_stages import Stage
+from lamina.ledger.ungranted_pods import started_containers
 from lamina.ports.kube import PODS, EventRecorder, NotFound
 
 log = logging.getLogger(__name__)

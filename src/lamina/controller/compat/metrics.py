@@ -6,15 +6,14 @@ from typing import TypeVar
 from prometheus_client.core import GaugeMetricFamily
 
 from lamina.configuration import Config
-from lamina.controller.ledger.ledger import Ledger
-from lamina.controller.quotas.resource_quotas import ResourceQuotas
-from lamina.controller.quotas.status import usage
 from lamina.core.kube_quantity import parse_quantity
 from lamina.core.ledger import NOTHING
 from lamina.dialects.metrics import MetricTable
 from lamina.dialects.registry import cluster_metrics
 from lamina.dialects.samples import GrantedGpu, GrantedShare, QuotaUsage
 from lamina.errors import BadInput
+from lamina.ledger.ledger import Ledger
+from lamina.ledger.quotas import ResourceQuotas, usage
 
 S = TypeVar("S")
 
@@ -48,7 +47,7 @@ def _render(tables: Iterable[MetricTable[S]], samples: tuple[S, ...]) -> Iterato
 
 def _granted_gpus(ledger: Ledger) -> Iterator[GrantedGpu]:
     for node in sorted(ledger.nodes()):
-        inventory, taken = ledger.inventory(node), ledger.holdings.taken(node)
+        inventory, taken = ledger.inventory(node), ledger.totals.taken(node)
         for gpu in inventory.gpus if inventory else ():
             yield GrantedGpu(node, gpu, taken.get(gpu.uuid, NOTHING))
 
@@ -65,7 +64,7 @@ def _used_quotas(quotas: ResourceQuotas, ledger: Ledger, config: Config) -> Iter
     """A quota whose limit cannot be understood is left out. Of equal limits in one namespace the last one counts."""
     rows: dict[tuple[str, str, str], QuotaUsage] = {}
     for namespace, quota in quotas.objects():
-        for key, (used, hard) in usage(quota, ledger.holdings.taken_in_namespace(namespace), config).items():
+        for key, (used, hard) in usage(quota, ledger.totals.taken_in_namespace(namespace), config).items():
             try:
                 limit = float(parse_quantity(hard, where=key).value)
             except BadInput:

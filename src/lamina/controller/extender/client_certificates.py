@@ -10,7 +10,8 @@ from pathlib import Path
 from typing import NamedTuple, Protocol
 
 from lamina.configuration import CONFIG_MAP_NAMESPACE as NAMESPACE
-from lamina.controller.extender.issued_store import SERVER_SECRET, IssuedStore
+from lamina.controller.extender.issued_store import IssuedStore
+from lamina.core.component_names import AUTHORITY_FILE, CERTIFICATE_FILE, EXTENDER_SECRET, KEY_FILE
 from lamina.errors import BadInput, LaminaError
 from lamina.ports.certificates.authority import CertifiedKey
 from lamina.ports.certificates.tls import use_certificate
@@ -19,8 +20,6 @@ from lamina.ports.polling import FailureLog, poll
 
 log = logging.getLogger(__name__)
 
-CERTIFICATE, KEY, AUTHORITY = "tls.crt", "tls.key", "ca.crt"
-"""The names of files in a directory, as Secrets of the type kubernetes.io/tls have them."""
 _REREAD_S = 60.0
 
 
@@ -48,7 +47,7 @@ class MountedCertificates:
     async def read(self) -> Material:
         try:
             certificate, key, authority = (
-                (self._directory / name).read_bytes() for name in (CERTIFICATE, KEY, AUTHORITY)
+                (self._directory / name).read_bytes() for name in (CERTIFICATE_FILE, KEY_FILE, AUTHORITY_FILE)
             )
         except OSError as error:
             raise _unusable(str(self._directory), error) from error
@@ -63,7 +62,7 @@ class IssuedCertificates:
 
     async def read(self) -> Material:
         issued = await self._store.agree()
-        return Material(f"the Secret {NAMESPACE}/{SERVER_SECRET}", issued.current.server, issued.authorities)
+        return Material(f"the Secret {NAMESPACE}/{EXTENDER_SECRET}", issued.current.server, issued.authorities)
 
 
 class ExtenderTls:
@@ -108,8 +107,8 @@ def _use(material: Material, context: ssl.SSLContext) -> None:
 def _unusable(where: str, error: Exception) -> BadInput:
     reason = (error.strerror if isinstance(error, OSError) else None) or error
     return BadInput(
-        f"{where} must have a certificate in {CERTIFICATE}, its key in {KEY} and the authority of the clients in "
-        f"{AUTHORITY}, all in PEM: {reason}"
+        f"{where} must have a certificate in {CERTIFICATE_FILE}, its key in {KEY_FILE} and the authority of the "
+        f"clients in {AUTHORITY_FILE}, all in PEM: {reason}"
     )
 
 

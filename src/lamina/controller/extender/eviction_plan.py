@@ -2,7 +2,7 @@
 
 from typing import NamedTuple
 
-from lamina.controller.pods import ParsedPod
+from lamina.ledger.pods import ParsedPod
 from lamina.ports.kube import Object
 
 

@@ -15,11 +15,11 @@ from lamina.controller.context import Context
 from lamina.controller.extender.eviction_plan import EvictionPlan
 from lamina.controller.extender.group_preemption import GroupPreemption
 from lamina.controller.extender.preemption import Preemption
-from lamina.controller.ledger.pod_stages import Stage, pod_state
-from lamina.controller.pods import ParsedPod
 from lamina.controller.scheduling.decisions import FilterResult
 from lamina.controller.scheduling.nominated_pods import NominatedPods, Nomination
 from lamina.errors import Outside
+from lamina.ledger.pod_stages import Stage, pod_state
+from lamina.ledger.pods import ParsedPod
 from lamina.ports.kube import PODS, EventRecorder, NotFound, Object
 
 log = logging.getLogger(__name__)

@@ -10,16 +10,16 @@ from collections.abc import Mapping, Sequence
 
 from lamina.controller.capacity.node_states import Capacity
 from lamina.controller.context import Context
-from lamina.controller.extender.disruption import violations
 from lamina.controller.extender.eviction_plan import EvictionPlan
 from lamina.controller.extender.node_pods import leaving, list_pods, victim_of
 from lamina.controller.extender.scheduler_accounting import constrained_by_pods, priority_of
 from lamina.controller.gangs.coordinator import GangCoordinator
 from lamina.controller.gangs.plans import Lacking
 from lamina.controller.gangs.search import kind_of
-from lamina.controller.pods import ParsedPod
 from lamina.core.host_size import HostSize
 from lamina.dialects.groups import GroupName
+from lamina.ledger.disruption import violations
+from lamina.ledger.pods import ParsedPod
 from lamina.placement.eviction.group_victims import GroupMember, NodeEvictions, NodeRoom, cheapest_for_group
 from lamina.ports.kube import DISRUPTION_BUDGETS, Object
 
@@ -113,7 +113,7 @@ def _room(capacity: Capacity, node: str, lacking: Lacking, pods: Mapping[str, Ob
     """`pods` are those of the node. Of these, pods with GPUs and a lower priority may go."""
     members = {member.uid: member for member in lacking.members}
     gone = leaving(capacity.ledger, node, pods)
-    holders = set(capacity.ledger.holdings.pods_on(node))
+    holders = set(capacity.ledger.totals.pods_on(node))
     candidates = [
         victim_of(pod)
         for uid, pod in pods.items()

@@ -9,7 +9,7 @@ from collections.abc import Iterable
 from datetime import datetime, timedelta
 from typing import NamedTuple
 
-from lamina.configuration import CONFIG_MAP_NAMESPACE as NAMESPACE
+from lamina.core.component_names import EXTENDER_NAME
 from lamina.ports.certificates.authority import CLIENT, SERVER, Authority, CertifiedKey, has_names, signed_by
 
 VALID = timedelta(days=3 * 365)
@@ -18,8 +18,6 @@ FOLLOWED_BEFORE = VALID / 2
 months, so schedulers are restarted in that time."""
 USED_UNTIL = timedelta(days=7)
 """How long before the end the next generation is used."""
-SERVER_NAME = f"lamina-control.{NAMESPACE}.svc"
-"""The name in the extender's certificate, whatever the address by which a client reaches it."""
 
 
 class Generation(NamedTuple):
@@ -32,7 +30,7 @@ class Generation(NamedTuple):
     def end(self, now: datetime) -> datetime | None:
         """Until when all of it is valid; None if it cannot be used now."""
         server, client = signed_by(self.authority, self.server), signed_by(self.authority, self.client)
-        if server is None or client is None or not has_names(server, [SERVER_NAME]):
+        if server is None or client is None or not has_names(server, [EXTENDER_NAME]):
             return None
         end = min(server.not_valid_after_utc, client.not_valid_after_utc)
         return end if max(server.not_valid_before_utc, client.not_valid_before_utc) <= now < end else None
@@ -53,7 +51,7 @@ class Issued(NamedTuple):
 def create(now: datetime) -> Generation:
     """A new generation."""
     authority = Authority("extender", now, VALID)
-    server = authority.sign("lamina extender", SERVER, [SERVER_NAME])
+    server = authority.sign("lamina extender", SERVER, [EXTENDER_NAME])
     return Generation(authority.certificate, server, authority.sign("lamina scheduler", CLIENT))
 
 

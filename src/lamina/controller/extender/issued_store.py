@@ -8,12 +8,12 @@ from datetime import UTC, datetime
 from lamina.configuration import CONFIG_MAP_NAMESPACE as NAMESPACE
 from lamina.controller.extender.issued import Generation, Issued, renewed
 from lamina.controller.secret_objects import content_of, create_secret, secret_object
+from lamina.core.component_names import EXTENDER_CLIENT_SECRET, EXTENDER_SECRET
 from lamina.errors import Outside
 from lamina.ports.certificates.authority import CertifiedKey
 from lamina.ports.clock import Clock
 from lamina.ports.kube import SECRETS, AlreadyExists, Conflict, Kube, NotFound, Object
 
-SERVER_SECRET, CLIENT_SECRET = "lamina-extender", "lamina-extender-client"
 _TRIES = 5
 _PREFIXES = ("", "following-")
 
@@ -30,16 +30,16 @@ class IssuedStore:
         for _ in range(_TRIES):
             try:
                 issued = await self._read_or_renew()
-                await self._write(secret_object(CLIENT_SECRET, _client_content(issued)))
+                await self._write(secret_object(EXTENDER_CLIENT_SECRET, _client_content(issued)))
             except (Conflict, AlreadyExists):
                 continue
             return issued
         raise Outside(f"the Secrets of the extender in {NAMESPACE} change faster than they can be updated")
 
     async def _read_or_renew(self) -> Issued:
-        secret = await self._read(SERVER_SECRET)
+        secret = await self._read(EXTENDER_SECRET)
         issued = renewed([] if secret is None else _generations(secret), self._now())
-        await self._write(secret_object(SERVER_SECRET, _server_content(issued)), secret)
+        await self._write(secret_object(EXTENDER_SECRET, _server_content(issued)), secret)
         return issued
 
     async def _read(self, name: str) -> Object | None:

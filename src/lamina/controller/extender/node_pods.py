@@ -5,8 +5,8 @@ from collections.abc import Collection, Mapping
 from datetime import datetime
 
 from lamina.controller.extender.scheduler_accounting import priority_of
-from lamina.controller.ledger.ledger import Ledger
-from lamina.controller.ledger.pod_stages import Stage
+from lamina.ledger.ledger import Ledger
+from lamina.ledger.pod_stages import Stage
 from lamina.placement.eviction.victims import Victim
 from lamina.ports.kube import PODS, Kube, Object
 
@@ -30,7 +30,7 @@ def leaving(ledger: Ledger, node: str, pods: Mapping[str, Object]) -> frozenset[
     """The UIDs of pods that terminate, and of pods that are gone, but hold room until a watch reports it or their
     processes have ended."""
     terminating = frozenset(uid for uid, pod in pods.items() if pod["metadata"].get("deletionTimestamp"))
-    held = (uid for uid in ledger.holdings.pods_on(node) if uid not in pods)
+    held = (uid for uid in ledger.totals.pods_on(node) if uid not in pods)
     return terminating.union(uid for uid in held if ledger.pod(uid).stage >= Stage.BOUND)
 
 

@@ -18,14 +18,14 @@ from msgspec import Struct
 
 from lamina.controller.capacity.node_states import Capacity
 from lamina.controller.context import Context
-from lamina.controller.extender.disruption import violations
 from lamina.controller.extender.eviction_plan import EvictionPlan
 from lamina.controller.extender.node_pods import leaving, list_pods, victim_of
 from lamina.controller.extender.scheduler_accounting import exchangeable, freed_by, priority_of
 from lamina.controller.gangs.coordinator import GangCoordinator
-from lamina.controller.pods import ParsedPod
 from lamina.core.requests import PodRequest
 from lamina.dialects import check_pod
+from lamina.ledger.disruption import violations
+from lamina.ledger.pods import ParsedPod
 from lamina.placement.eviction.victims import Cost, cheapest, cost
 from lamina.ports.kube import DISRUPTION_BUDGETS, Object
 
@@ -196,7 +196,7 @@ class Preemption:
 
     def _may_evict(self, pod: ParsedPod, other: Object, node: _Node) -> bool:
         uid = str(other["metadata"]["uid"])
-        return priority_of(other) < priority_of(pod.obj) and self._capacity.ledger.holdings.holds(uid, node.name)
+        return priority_of(other) < priority_of(pod.obj) and self._capacity.ledger.totals.holds(uid, node.name)
 
 
 def _pods_of(victims: Object) -> list[Object]:

@@ -20,13 +20,11 @@ from lamina.controller.context import Context
 from lamina.controller.extender.bodies import LARGEST_BODY, read_body
 from lamina.controller.extender.evictions import Evictions
 from lamina.controller.extender.preemption import PreemptArgs, Preemption
-from lamina.controller.extender.verb_names import FILTER_TO_BEST, PRIORITIZE_WITHOUT_GPUS
 from lamina.controller.extender.wire import Arguments, Decoder, ExtenderArgs, filter_result
 from lamina.controller.failures import Failures, malformed
 from lamina.controller.gangs.coordinator import GangCoordinator
 from lamina.controller.leadership.readiness import Readiness
 from lamina.controller.metrics import Metrics
-from lamina.controller.pods import ParsedPod
 from lamina.controller.scheduling.best_node import BestNode
 from lamina.controller.scheduling.decisions import Decisions, FilterResult
 from lamina.controller.scheduling.expected_binds import ExpectedBinds
@@ -35,7 +33,9 @@ from lamina.controller.scheduling.scores import NodeScores
 from lamina.controller.scheduling.template_nodes import TemplateNodes
 from lamina.controller.scheduling.unplaced_pods import UnplacedPods
 from lamina.controller.scheduling.waiting_pods import WaitingPods
+from lamina.core.component_names import FILTER_TO_BEST, PRIORITIZE_WITHOUT_GPUS
 from lamina.errors import BadInput, Outside
+from lamina.ledger.pods import ParsedPod
 from lamina.ports.caller_reviews import CallerReviews
 from lamina.ports.kube import PODS, EventRecorder
 from lamina.ports.protected_metrics import Handler, for_allowed_callers

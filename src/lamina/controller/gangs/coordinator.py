@@ -14,19 +14,20 @@ from typing import NamedTuple
 from lamina.controller.binding.bind_args import BindArgs
 from lamina.controller.context import Context
 from lamina.controller.gangs.filtered_gangs import FilteredGang, FilteredGangs
+from lamina.controller.gangs.group_reader import GroupReader
 from lamina.controller.gangs.held_gangs import HeldGang, HeldGangs
 from lamina.controller.gangs.plans import GangPlanner, Lacking, NoPlan
-from lamina.controller.gangs.pod_groups import PodGroup, PodGroups
 from lamina.controller.gangs.search import GangPlan, MemberPlace, kind_of
-from lamina.controller.ledger.ledger import DoesNotFit
-from lamina.controller.ledger.pod_stages import Stage, pod_state
-from lamina.controller.pods import ParsedPod
 from lamina.controller.scheduling.decisions import Decisions, FilterResult
 from lamina.controller.scheduling.nominated_pods import NominatedPods
 from lamina.core.ledger import taken_by
 from lamina.core.requests import PodRequest
 from lamina.dialects.groups import GroupName, group_of
 from lamina.errors import BadInput, LaminaError
+from lamina.ledger.ledger import DoesNotFit
+from lamina.ledger.pod_groups import PodGroup
+from lamina.ledger.pod_stages import Stage, pod_state
+from lamina.ledger.pods import ParsedPod
 from lamina.placement import PodPlacement
 from lamina.ports.kube import PODS, NotFound
 
@@ -54,7 +55,7 @@ class GangCoordinator:
         self._context = context
         self._ledger = context.ledger
         self._decisions = decisions
-        self._groups = PodGroups(context)
+        self._groups = GroupReader(context)
         self._planner = GangPlanner(context, decisions, nominated)
         self._filtered = FilteredGangs(context)
         self._held = HeldGangs(context)
@@ -243,7 +244,7 @@ class GangCoordinator:
 
     def _move_place(self, held: HeldGang, args: BindArgs, pod: ParsedPod, request: PodRequest) -> str:
         """Reserve the pod's place on the node where it is to be bound. Returns why that is impossible, or nothing."""
-        if self._ledger.holdings.holds(args.podUID, args.node):
+        if self._ledger.totals.holds(args.podUID, args.node):
             return ""
         placement = self._decisions.place(pod, request, args.node)
         if not isinstance(placement, PodPlacement):

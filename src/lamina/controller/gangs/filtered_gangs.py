@@ -7,13 +7,13 @@ from dataclasses import dataclass, field
 
 from lamina.controller.context import Context
 from lamina.controller.gangs.plans import MAX_KINDS
-from lamina.controller.gangs.pod_groups import PodGroup
 from lamina.controller.gangs.reservations import reserve_all
 from lamina.controller.gangs.search import GangPlan
-from lamina.controller.ledger.claims import Reservation
-from lamina.controller.ledger.ledger import DoesNotFit
-from lamina.controller.pods import ParsedPod
 from lamina.dialects.groups import GroupName
+from lamina.ledger.ledger import DoesNotFit
+from lamina.ledger.pod_groups import PodGroup
+from lamina.ledger.pod_holding import Reservation
+from lamina.ledger.pods import ParsedPod
 
 PLAN_S = 5.0
 """How long planned places are reserved, and members sent there, before the first binding comes."""

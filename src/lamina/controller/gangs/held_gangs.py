@@ -11,13 +11,13 @@ from dataclasses import dataclass, field
 
 from lamina.controller.binding.bind_args import BindArgs
 from lamina.controller.context import Context
-from lamina.controller.gangs.pod_groups import PodGroup
 from lamina.controller.gangs.reservations import reserve_all
 from lamina.controller.gangs.search import GangPlan, MemberPlace
-from lamina.controller.ledger.claims import Reservation
-from lamina.controller.ledger.ledger import DoesNotFit
-from lamina.controller.ledger.pod_stages import Stage
 from lamina.dialects.groups import GroupName
+from lamina.ledger.ledger import DoesNotFit
+from lamina.ledger.pod_groups import PodGroup
+from lamina.ledger.pod_holding import Reservation
+from lamina.ledger.pod_stages import Stage
 from lamina.ports.clock import within
 
 WAIT_S = 3.0

@@ -74,7 +74,7 @@ class PlannedNodes:
         """Plan the member there."""
         self._planned.setdefault(node, {})[uid] = taken
         self._states.pop(node, None)
-        if self._capacity.ledger.holdings.holds(uid, node):
+        if self._capacity.ledger.totals.holds(uid, node):
             self._taken.pop(node, None)  # what it holds already no longer counts
         elif node in self._taken:
             add(self._taken[node], taken)
@@ -88,9 +88,9 @@ class PlannedNodes:
     def _taken_on(self, node: str) -> Mapping[str, Taken]:
         planned = self._planned.get(node)
         if not planned:
-            return self._capacity.ledger.holdings.taken(node)
+            return self._capacity.ledger.totals.taken(node)
         if node not in self._taken:
-            total = self._capacity.ledger.holdings.taken_without_pods(node, planned.keys())
+            total = self._capacity.ledger.totals.taken_without_pods(node, planned.keys())
             for taken in planned.values():
                 add(total, taken)
             self._taken[node] = total

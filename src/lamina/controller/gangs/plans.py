@@ -13,15 +13,15 @@ from collections.abc import Callable, Mapping, Sequence, Set
 from typing import NamedTuple
 
 from lamina.controller.context import Context
-from lamina.controller.gangs.pod_groups import MAX_MEMBERS, PodGroup, size_order
 from lamina.controller.gangs.search import GangPlan, PlanSearch, kind_of
-from lamina.controller.ledger.pod_stages import Stage
-from lamina.controller.pods import ParsedPod
-from lamina.controller.quotas.resource_quotas import excess
 from lamina.controller.scheduling.decisions import Decisions
 from lamina.controller.scheduling.nominated_pods import NominatedPods
 from lamina.core.requests import PodRequest
 from lamina.dialects.groups import GroupName
+from lamina.ledger.pod_groups import MAX_MEMBERS, PodGroup, size_order, too_few_members, too_few_places
+from lamina.ledger.pod_stages import Stage
+from lamina.ledger.pods import ParsedPod
+from lamina.ledger.quotas import excess
 from lamina.placement import most_pods
 
 MAX_KINDS = 16
@@ -30,7 +30,6 @@ SEARCH_S = 0.5
 """How long a search may take. Places for 1000 members on 5000 nodes take less than 0.1 s."""
 TOO_LARGE_S = 30.0
 """How long a group is refused whose search took too long, so that it does not delay all others again and again."""
-_SHOWN_ABSENT = 3
 
 Allowed = Mapping[bytes, Sequence[str]]
 """The nodes that passed kube-scheduler's own filters, by template."""
@@ -199,25 +198,3 @@ class GangPlanner:
 def _place_nominated(search: PlanSearch, pod: ParsedPod, nodes: Sequence[str] | None) -> bool:
     node = pod.nominated_node
     return bool(node) and (nodes is None or node in nodes) and search.place_on(pod, [node])
-
-
-def too_few_members(name: GroupName, needed: int, existing: int, absent: Sequence[str] = ()) -> str:
-    """The sentence about a group that waits for pods to be created, or for those that are `absent`."""
-    shown = "".join(f"; {each}" for each in absent[:_SHOWN_ABSENT])
-    more = len(absent) - _SHOWN_ABSENT
-    return (
-        f"{name} waits for its members: {existing} of {needed} exist{shown}{f'; and {more} more' if more > 0 else ''}"
-    )
-
-
-def too_few_places(name: GroupName, needed: int, bound: int, free: int) -> str:
-    """The sentence about a group of which `bound` members have a node, and `free` could get one."""
-    if bound:
-        return (
-            f"{name} is placed in part: {bound} of {needed} members have a node; "
-            f"{needed - bound} more must be placed at once, but only {free} can be placed now"
-        )
-    return (
-        f"{name} is placed completely or not at all: "
-        f"{needed} members must be placed at once, but only {free} can be placed now"
-    )

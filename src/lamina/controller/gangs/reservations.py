@@ -1,10 +1,10 @@
 """The places of a plan in the ledger: all of them reserved, or none."""
 
-from lamina.controller.gangs.pod_groups import PodGroup
 from lamina.controller.gangs.search import GangPlan
-from lamina.controller.ledger.claims import Reservation
-from lamina.controller.ledger.ledger import DoesNotFit, Ledger
 from lamina.dialects.groups import GroupName
+from lamina.ledger.ledger import DoesNotFit, Ledger
+from lamina.ledger.pod_groups import PodGroup
+from lamina.ledger.pod_holding import Reservation
 
 
 def reserve_all(

@@ -9,11 +9,11 @@ from typing import NamedTuple
 from lamina.controller.capacity.node_states import Capacity
 from lamina.controller.gangs.candidates import Candidates, RatedNodes, ScoredNodes
 from lamina.controller.gangs.planned_nodes import PlannedNodes, TakenGpu
-from lamina.controller.pods import ParsedPod
 from lamina.controller.scheduling.decisions import Decisions
 from lamina.core.ledger import NOTHING, Taken, amounts, taken_by
 from lamina.core.quota_room import QuotaRoom
 from lamina.core.requests import PodRequest
+from lamina.ledger.pods import ParsedPod
 from lamina.placement import NodeState, PodPlacement, fit, node_score
 from lamina.placement.packing import Ask
 

@@ -13,6 +13,7 @@ import asyncio
 import logging
 
 from lamina.configuration import CONFIG_MAP_NAMESPACE as NAMESPACE
+from lamina.core.component_names import LEADER_LEASE
 from lamina.errors import Outside
 from lamina.ports.clock import Clock
 from lamina.ports.kube import LEASES, AlreadyExists, Conflict, Kube, NotFound, Object, Unreachable
@@ -21,7 +22,6 @@ from lamina.ports.polling import FailureLog, poll
 
 log = logging.getLogger(__name__)
 
-NAME = "lamina-control"
 LEASE_S = 10
 """The Lease is free when its holder has not renewed it for this long."""
 LEADS_S = 7.0
@@ -58,12 +58,12 @@ class LeaderElection:
         if self.leading:
             return ""
         if self.holder == self.identity:
-            return f"this replica does not lead; it did not renew its Lease {NAME} within {LEADS_S:g} s"
-        return f"this replica does not lead; the Lease {NAME} is held by {self.holder or 'no replica'}"
+            return f"this replica does not lead; it did not renew its Lease {LEADER_LEASE} within {LEADS_S:g} s"
+        return f"this replica does not lead; the Lease {LEADER_LEASE} is held by {self.holder or 'no replica'}"
 
     async def run(self) -> None:
         """Hold the Lease or wait for it, until canceled."""
-        failures = FailureLog(log, f"Cannot renew the Lease {NAME}: %s")
+        failures = FailureLog(log, f"Cannot renew the Lease {LEADER_LEASE}: %s")
         await poll(self._try_in_time, self._clock, every_s=EVERY_S, failures=failures)
 
     async def _try_in_time(self) -> None:
@@ -81,7 +81,7 @@ class LeaderElection:
         """Take or renew the Lease where that is allowed. Raises Outside."""
         started = self._clock.monotonic()
         try:
-            lease = await self._kube.get(LEASES, NAME, namespace=NAMESPACE)
+            lease = await self._kube.get(LEASES, LEADER_LEASE, namespace=NAMESPACE)
         except NotFound:
             lease = None
         if lease is not None and not self._may_take(lease):
@@ -101,12 +101,12 @@ class LeaderElection:
         """Stop leading, and let another replica take over at once."""
         led, self._leads_until = self.leading, float("-inf")
         try:
-            lease = await self._kube.get(LEASES, NAME, namespace=NAMESPACE) if led else None
+            lease = await self._kube.get(LEASES, LEADER_LEASE, namespace=NAMESPACE) if led else None
             if lease is not None and (lease.get("spec") or {}).get("holderIdentity") == self.identity:
                 await self._kube.replace(LEASES, self._renewed(lease, ""))
                 self.holder = ""
         except Outside as error:
-            log.warning("Cannot release the Lease %s: %s", NAME, error)
+            log.warning("Cannot release the Lease %s: %s", LEADER_LEASE, error)
 
     def _may_take(self, lease: Object) -> bool:
         spec = lease.get("spec") or {}
@@ -134,5 +134,5 @@ class LeaderElection:
                 int(before.get("leaseTransitions") or 0) + (changed and bool(lease)), _MOST_TRANSITIONS
             ),
         }
-        metadata = lease["metadata"] if lease else {"name": NAME, "namespace": NAMESPACE}
+        metadata = lease["metadata"] if lease else {"name": LEADER_LEASE, "namespace": NAMESPACE}
         return {"metadata": metadata, "spec": spec}

@@ -10,13 +10,13 @@ import logging
 from collections.abc import Callable
 
 from lamina.configuration import CONFIG_MAP_NAMESPACE as NAMESPACE
+from lamina.core.component_names import LEADER_LABEL
 from lamina.ports.clock import Clock
 from lamina.ports.kube import PODS, Kube, NotFound
 from lamina.ports.polling import FailureLog, poll
 
 log = logging.getLogger(__name__)
 
-LABEL = "lamina.dev/leader"
 _POLL_S = 0.1
 _RETRY_S = 2.0
 """After a failure."""
@@ -50,8 +50,8 @@ class LeaderLabel:
     async def update(self, leading: bool) -> None:
         """Label this replica's pod, and remove the label from others, whose replicas may be dead. Raises Outside."""
         labeled = {
-            pod["metadata"]["name"]: pod["metadata"]["labels"][LABEL]
-            for pod in (await self._kube.list(PODS, namespace=NAMESPACE, labels=LABEL)).items
+            pod["metadata"]["name"]: pod["metadata"]["labels"][LEADER_LABEL]
+            for pod in (await self._kube.list(PODS, namespace=NAMESPACE, labels=LEADER_LABEL)).items
         }
         if (labeled.get(self._pod) == "true") != leading:
             await self._label(self._pod, leading)
@@ -59,7 +59,7 @@ class LeaderLabel:
             await self._label(pod, False)
 
     async def _label(self, pod: str, leading: bool) -> None:
-        body = {"metadata": {"labels": {LABEL: "true" if leading else None}}}
+        body = {"metadata": {"labels": {LEADER_LABEL: "true" if leading else None}}}
         try:
             await self._kube.patch(PODS, pod, body, namespace=NAMESPACE)
         except NotFound:

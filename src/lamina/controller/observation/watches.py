@@ -9,19 +9,19 @@ from functools import partial
 
 from lamina.controller.capacity.pod_mix import PodKind, pod_kind
 from lamina.controller.context import Context
-from lamina.controller.ledger.claims import GrantRecord
-from lamina.controller.ledger.grant_objects import LONGEST_LABEL, NODE_LABEL, grant_record
-from lamina.controller.ledger.grantless_pods import running_request
-from lamina.controller.ledger.pod_stages import PodState, Stage, pod_state
-from lamina.controller.ledger.ticket_holders import TicketHolder, ticket_holder
-from lamina.controller.ledger.used_claims import claims_of
 from lamina.controller.observation.own_writes import OwnWrites
-from lamina.controller.observation.resized_pods import ResizedPod, resized_pod
 from lamina.core.gpus import Inventory
 from lamina.core.host_size import HostSize, offered_by
 from lamina.core.nodes import is_discouraged, kept_out
 from lamina.core.objects import confirmed_survivors, read_inventory
 from lamina.core.pod_status import runs_containers
+from lamina.ledger.grant_objects import LONGEST_LABEL, NODE_LABEL, grant_record
+from lamina.ledger.pod_holding import GrantRecord
+from lamina.ledger.pod_stages import PodState, Stage, pod_state
+from lamina.ledger.resized_pods import ResizedPod, resized_pod
+from lamina.ledger.ticket_holders import TicketHolder, ticket_holder
+from lamina.ledger.ungranted_pods import running_request
+from lamina.ledger.used_claims import claims_of
 from lamina.ports.kube import (
     DEVICE_CLASSES,
     GRANTS,

@@ -10,8 +10,8 @@ from collections import OrderedDict
 from collections.abc import Mapping
 from typing import Any
 
-from lamina.controller.pods import ParsedPod
 from lamina.controller.scheduling.decisions import Decisions, FilterResult
+from lamina.ledger.pods import ParsedPod
 
 MOST_AWAITED = 10_000
 """Pods of which this is remembered; the oldest is forgotten first, and gets one node again."""

@@ -9,15 +9,15 @@ from numpy.typing import NDArray
 
 from lamina.controller.capacity.node_states import Capacity
 from lamina.controller.configuration import LiveConfiguration
-from lamina.controller.ledger.ledger import DoesNotFit
 from lamina.controller.packing.policy import PackingPolicy
-from lamina.controller.pod_rules import PodRules
-from lamina.controller.pods import ParsedPod
-from lamina.controller.quotas.resource_quotas import ResourceQuotas
 from lamina.controller.scheduling.scores import HIGHEST_SCORE, NodeScores, stretched, with_single_best
 from lamina.core.grants import ContainerGrant
 from lamina.core.policies import PACKING
 from lamina.core.requests import PodRequest
+from lamina.ledger.ledger import DoesNotFit
+from lamina.ledger.pod_rules import PodRules
+from lamina.ledger.pods import ParsedPod
+from lamina.ledger.quotas import ResourceQuotas
 from lamina.placement import (
     FITS,
     NO_NODE,
@@ -219,7 +219,7 @@ class Decisions:
 
     def _place_where_held(self, pod: ParsedPod, request: PodRequest) -> dict[str, PodPlacement | Misfit]:
         """Placements on the nodes where the pod holds something already, as if it held nothing."""
-        nodes = self._capacity.ledger.holdings.nodes_of(pod.uid)
+        nodes = self._capacity.ledger.totals.nodes_of(pod.uid)
         placements = {name: self.place(pod, request, name) for name in nodes}
         return {name: placement for name, placement in placements.items() if placement is not None}
 

@@ -11,11 +11,11 @@ from collections.abc import Callable
 from typing import NamedTuple
 
 from lamina.controller.capacity.host_capacity import HostCapacity
-from lamina.controller.ledger.claims import Reservation
-from lamina.controller.ledger.ledger import DoesNotFit, Ledger, reservation
-from lamina.controller.pods import ParsedPod
 from lamina.controller.scheduling.decisions import Decisions
 from lamina.core.requests import PodRequest
+from lamina.ledger.ledger import DoesNotFit, Ledger, reservation
+from lamina.ledger.pod_holding import Reservation
+from lamina.ledger.pods import ParsedPod
 from lamina.placement import PodPlacement
 
 EXPECTED_S = 5.0
@@ -50,7 +50,7 @@ class ExpectedBinds:
         self.withdraw(pod.uid)
         self._expect_size(pod, node)
         # Places of groups are held together, and what a pod holds already belongs to an attempt to bind it.
-        if pod.uid and pod.group is None and not self._ledger.holdings.of(pod.uid):
+        if pod.uid and pod.group is None and not self._ledger.totals.of(pod.uid):
             self._hold(pod, node, arrived=False)
 
     def confirm(self, uid: str, node: str) -> None:

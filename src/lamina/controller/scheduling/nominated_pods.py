@@ -12,12 +12,12 @@ from collections.abc import Iterable, Iterator, Set
 from typing import NamedTuple
 
 from lamina.controller.context import Context
-from lamina.controller.ledger.claims import Hold
-from lamina.controller.ledger.pod_stages import Stage
-from lamina.controller.pods import ParsedPod
 from lamina.controller.scheduling.decisions import FilterResult
 from lamina.core.ledger import beyond
 from lamina.core.requests import PodRequest
+from lamina.ledger.pod_holding import Hold
+from lamina.ledger.pod_stages import Stage
+from lamina.ledger.pods import ParsedPod
 
 MOST_OBSERVED = 100
 """Nominations of pods' statuses that are looked at for one filter, the most important pods first."""
@@ -62,14 +62,14 @@ class NominatedPods:
     def rooms(self) -> Iterator[Hold]:
         """The room that is held for each pod now: what it would take if those that are leaving were gone."""
         self._expire()
-        holdings = self._capacity.ledger.holdings
+        totals = self._capacity.ledger.totals
         by_node: dict[str, list[Nomination]] = {}
         for each in self._others(frozenset(), float("-inf"), set(self._pending.nominated.values())):
-            if not holdings.holds(each.pod.uid, each.node):  # being placed: the ledger has its place
+            if not totals.holds(each.pod.uid, each.node):  # being placed: the ledger has its place
                 by_node.setdefault(each.node, []).append(each)
         for node, here in by_node.items():
             leaving = frozenset().union(*(each.victims for each in here))
-            theirs = holdings.taken_of_pods(node, leaving)
+            theirs = totals.taken_of_pods(node, leaving)
             places = self._capacity.places_without(node, [each.request for each in here], leaving)
             for each, taken in zip(here, places, strict=True):
                 if taken:
@@ -124,12 +124,12 @@ class NominatedPods:
 
         Room that is not there is not held. A pod that is being bound holds its place in the ledger.
         """
-        config, holdings = self._context.configuration.value, self._capacity.ledger.holdings
+        config, totals = self._context.configuration.value, self._capacity.ledger.totals
         named = [
             (other, node)
             for uid, node in self._pending.nominated.items()
             if node in nodes and uid not in self._nominations and self._over.get(uid) != node
-            if (other := self._pending.pod(uid, config)) is not None and not holdings.holds(uid, node)
+            if (other := self._pending.pod(uid, config)) is not None and not totals.holds(uid, node)
             if uid not in uids and other.priority >= priority
         ]
         for other, node in sorted(named, key=lambda each: -each[0].priority)[:MOST_OBSERVED]:

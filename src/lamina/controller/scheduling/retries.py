@@ -44,7 +44,7 @@ class Retries:
         if self._led and not led:
             for pod in self._context.pending.all():
                 self._waiting.observe(pod, self._context.now(), fits=False)
-        ended = self._context.ledger.unwatched_ends + self._context.capacity.claims.deallocations
+        ended = self._context.ledger.silent_releases + self._context.capacity.claims.deallocations
         if ended != self._unwatched_ends or (self._led and not led):
             self._unwatched_ends = ended
             await self._waiting.retry(value)

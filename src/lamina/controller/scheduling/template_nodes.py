@@ -8,11 +8,11 @@ a pod can be bound only after the node and its Inventory exist.
 from collections.abc import Callable, Mapping, Sequence
 
 from lamina.controller.configuration import LiveConfiguration
-from lamina.controller.pods import ParsedPod
 from lamina.controller.scheduling.decisions import Decisions, FilterResult
 from lamina.core.requests import PodRequest
 from lamina.dialects.template_nodes import template_inventory
 from lamina.errors import BadInput
+from lamina.ledger.pods import ParsedPod
 from lamina.placement import Misfit, NodeState, fit, miss_of
 from lamina.ports.kube import Object
 

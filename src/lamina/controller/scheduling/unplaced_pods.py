@@ -3,7 +3,7 @@
 from collections.abc import Mapping
 from typing import NamedTuple
 
-from lamina.controller.pods import ParsedPod
+from lamina.ledger.pods import ParsedPod
 
 MOST_UNPLACED = 10_000
 """The pods refused first give way, so that no number of pods takes more memory."""

@@ -10,8 +10,8 @@ So an annotation of the waiting pod is changed, which every version answers with
 import logging
 from collections.abc import Set
 
-from lamina.controller.pods import ParsedPod
 from lamina.errors import Outside
+from lamina.ledger.pods import ParsedPod
 from lamina.ports.kube import PODS, Kube
 
 log = logging.getLogger(__name__)

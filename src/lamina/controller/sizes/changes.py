@@ -22,13 +22,15 @@ from lamina.controller.binding.pod_locks import PodLocks
 from lamina.controller.binding.turns import Turns
 from lamina.controller.compat.annotations import share_annotations
 from lamina.controller.context import Context
-from lamina.controller.ledger.claims import GrantRecord
-from lamina.controller.ledger.grant_objects import grant_record, replaced_grant
-from lamina.controller.ledger.ledger import DoesNotFit, reservation
-from lamina.controller.ledger.pod_stages import PodState
-from lamina.controller.observation.resized_pods import ResizedPod
 from lamina.controller.scheduling.decisions import Decisions
-from lamina.controller.sizes.answers import (
+from lamina.core.grants import ContainerSize, Grant
+from lamina.core.sizes import RESIZE_STATUS, AppliedSize, grows, raised, size_of, usable
+from lamina.errors import BadInput, LaminaError, NotYet, Outside
+from lamina.ledger.grant_objects import grant_record, replaced_grant
+from lamina.ledger.ledger import DoesNotFit, reservation
+from lamina.ledger.pod_holding import GrantRecord
+from lamina.ledger.pod_stages import PodState
+from lamina.ledger.resize_answers import (
     DONE,
     ENDED,
     NOT_APPLIED,
@@ -39,10 +41,8 @@ from lamina.controller.sizes.answers import (
     read_answer,
     without_grant,
 )
-from lamina.controller.sizes.wishes import read_wishes, wanted, with_sizes
-from lamina.core.grants import ContainerSize, Grant
-from lamina.core.sizes import RESIZE_STATUS, AppliedSize, grows, raised, size_of, usable
-from lamina.errors import BadInput, LaminaError, NotYet, Outside
+from lamina.ledger.resize_requests import read_wishes, wanted, with_sizes
+from lamina.ledger.resized_pods import ResizedPod
 from lamina.ports.kube import GRANTS, PODS, EventRecorder, NotFound, Object, Unreachable
 
 log = logging.getLogger(__name__)

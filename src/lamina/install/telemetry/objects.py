@@ -2,7 +2,7 @@
 
 from typing import Any
 
-from lamina.install.names import NAMESPACE
+from lamina.core.component_names import NAMESPACE
 from lamina.install.telemetry.dashboards import DASHBOARDS, dashboard_text
 from lamina.install.telemetry.rules import rules_text
 from lamina.install.terms import ChartFile, Given, Value, When

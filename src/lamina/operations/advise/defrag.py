@@ -6,14 +6,14 @@ from functools import partial
 from msgspec import Struct
 
 from lamina.controller.capacity.host_capacity import UNKNOWN
-from lamina.controller.ledger.grantless_pods import largest_holdings, running_request
-from lamina.controller.pods import parse_pod
 from lamina.core.gpus import Inventory
 from lamina.core.host_size import HostSize, asked_by, offered_by
 from lamina.core.ledger import taken_by
 from lamina.core.pod_status import is_over
 from lamina.core.requests import PodRequest
 from lamina.errors import BadInput
+from lamina.ledger.pods import parse_pod
+from lamina.ledger.ungranted_pods import largest_holdings, running_request
 from lamina.operations.advise.placed_again import Place, PlacedAgain
 from lamina.operations.cluster_view import ClusterView
 from lamina.operations.simulate.replay import Replay
@@ -89,7 +89,7 @@ def _placed_again(cluster: ClusterView, residents: Collection[Resident]) -> Plac
     pods = {pod.name: pod for pod in map(partial(_sim_pod, cluster), cluster.pods)}
     replay = Replay(nodes, (), cluster.config.node_policy, cluster.config.gpu_policy)
     for name, row in rows.items():
-        replay.capacity.take(row, SimPod(name=""), dict(cluster.ledger.holdings.taken(name)))
+        replay.capacity.take(row, SimPod(name=""), dict(cluster.ledger.totals.taken(name)))
     for pod in pods.values():
         if pod.node in rows:
             replay.capacity.take(rows[pod.node], pod, {})

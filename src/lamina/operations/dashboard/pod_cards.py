@@ -4,11 +4,11 @@ import logging
 from collections.abc import Iterator, Mapping
 from typing import NamedTuple
 
-from lamina.controller.pods import ParsedPod
 from lamina.core.gpus import Inventory
 from lamina.core.grants import ComputePolicy, ContainerGrant, Grant
 from lamina.core.requests import PodRequest
 from lamina.dialects.containers import read_containers
+from lamina.ledger.pods import ParsedPod
 from lamina.operations.cluster_view import ClusterView
 from lamina.operations.dashboard.document import ContainerLimits, PodCard, ShareRow
 from lamina.operations.pending_reasons import waiting_because, why_pod

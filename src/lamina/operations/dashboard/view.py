@@ -88,8 +88,8 @@ def _mig_lines(inventory: Inventory, condition: NodeCondition) -> Iterator[str]:
 def _parts(cluster: ClusterView, node: str, pods: Mapping[str, PodCard]) -> dict[str, list[GpuPart]]:
     """What each pod holds, by UUID of the GPU, in the order of names, and then what ResourceClaims hold."""
     found: dict[str, list[GpuPart]] = {}
-    for name, uid in sorted((_name(pods, uid), uid) for uid in cluster.ledger.holdings.pods_on(node)):
-        for uuid, taken in cluster.ledger.holdings.of(uid).get(node, {}).items():
+    for name, uid in sorted((_name(pods, uid), uid) for uid in cluster.ledger.totals.pods_on(node)):
+        for uuid, taken in cluster.ledger.totals.of(uid).get(node, {}).items():
             found.setdefault(uuid, []).append(_part(uid, name, taken))
     for claim in cluster.inventories[node].claims:
         for uuid, taken in taken_by_claims([claim]).items():

@@ -8,13 +8,13 @@ from collections.abc import Iterable, Iterator, Mapping
 from datetime import datetime, timedelta
 from typing import NamedTuple
 
-from lamina.controller.ledger.ticket_holders import describe_tickets
 from lamina.core.gpus import Inventory
 from lamina.core.nodes import KEPT_OUT, kept_out
 from lamina.core.pod_status import is_over
 from lamina.dialects import parse, resource_names
 from lamina.errors import BadInput
 from lamina.install.values import GPU_NODES
+from lamina.ledger.ticket_holders import describe_tickets
 from lamina.operations.cluster_view import ClusterView
 from lamina.operations.doctor.claim_drivers import claim_drivers, device_classes_of_claims, tainted_devices
 from lamina.operations.doctor.claim_pods import claim_pods

@@ -2,7 +2,8 @@
 
 from collections.abc import Iterator
 
-from lamina.install.names import AGENT, MPS, NAMESPACE, PART_OF, chosen
+from lamina.core.component_names import NAMESPACE
+from lamina.install.names import AGENT, MPS, PART_OF, chosen
 from lamina.operations.doctor.finding import Finding, State
 from lamina.ports.kube import Object
 

@@ -4,7 +4,7 @@ import re
 from datetime import UTC, datetime
 
 from lamina.configuration import Config
-from lamina.controller.admission.webhook_configuration import NAME
+from lamina.core.component_names import WEBHOOKS
 from lamina.dialects import ResourceNames, resource_names
 from lamina.errors import Outside
 from lamina.operations import cluster_view
@@ -48,7 +48,7 @@ async def webhook(kube: Kube, config: Config, registered: list[Object]) -> Findi
     fix = "check the log of the controller, and whether the API server can reach its Service"
     if not config.enabled:
         return Finding("webhook", State.WARNING, "the configuration has enabled: false", "set enabled: true")
-    if not any(one["metadata"]["name"] == NAME and one.get("webhooks") for one in registered):
+    if not any(one["metadata"]["name"] == WEBHOOKS and one.get("webhooks") for one in registered):
         return Finding("webhook", State.FAILED, "it is not registered", fix)
     try:
         await kube.create(PODS, _test_pod(config), namespace="default")
@@ -58,7 +58,7 @@ async def webhook(kube: Kube, config: Config, registered: list[Object]) -> Findi
         if _names(config).memory_percentage in str(error):
             return Finding("webhook", State.OK, "it answers, and refuses an invalid pod")
         failed = re.search(r'failed calling webhook "([^"]+)"', str(error))
-        if failed and not failed[1].endswith(f".{NAME}"):
+        if failed and not failed[1].endswith(f".{WEBHOOKS}"):
             fix = f"{failed[1]} is not Lamina's webhook; repair or remove the system it belongs to"
         return Finding("webhook", State.FAILED, f"the API server returned: {error}", fix)
     await kube.delete(PODS, _TEST_POD, namespace="default", grace_s=0)

@@ -6,7 +6,7 @@ They are recognized by parts of the names of their images, pods and webhooks. Ha
 from collections.abc import Collection, Iterator
 
 from lamina.configuration import Config
-from lamina.controller.admission.webhook_configuration import NAME as OWN_WEBHOOK
+from lamina.core.component_names import WEBHOOKS
 from lamina.dialects import scheduler_names
 from lamina.operations.doctor.finding import Finding, State
 from lamina.ports.kube import Object
@@ -31,7 +31,7 @@ SCHEDULERS = {
     "runai-scheduler": "runai-scheduler",
 }
 """Other schedulers, and the schedulerName that each of them serves."""
-WEBHOOKS = ("hami", "4pd", "vgpu", "kai-admission")
+OTHER_WEBHOOKS = ("hami", "4pd", "vgpu", "kai-admission")
 """Webhooks that change pods with GPUs, in dialects that Lamina reads too."""
 
 
@@ -89,7 +89,7 @@ def _webhooks(configurations: list[Object]) -> Iterator[Finding]:
         f"{one['metadata']['name']} ({hook['name']})"
         for one in configurations
         for hook in one.get("webhooks") or ()
-        if one["metadata"]["name"] != OWN_WEBHOOK
+        if one["metadata"]["name"] != WEBHOOKS
         and _concerns_pods(hook)
         and _is_gpu_webhook(one["metadata"]["name"], hook["name"])
     )
@@ -108,4 +108,4 @@ def _concerns_pods(hook: Object) -> bool:
 
 
 def _is_gpu_webhook(*names: str) -> bool:
-    return any(part in name for part in WEBHOOKS for name in names)
+    return any(part in name for part in OTHER_WEBHOOKS for name in names)

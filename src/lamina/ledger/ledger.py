@@ -15,19 +15,19 @@ from typing import NamedTuple
 
 from msgspec import structs
 
-from lamina.controller.ledger.claims import Claim, GrantRecord, Hold, Reservation
-from lamina.controller.ledger.grantless_pods import RunningRequest, largest_holdings
-from lamina.controller.ledger.holdings import HeldByNode, Holdings
-from lamina.controller.ledger.pod_reports import PodReport, PodReports, without_pods
-from lamina.controller.ledger.pod_stages import PodState, Stage
-from lamina.controller.ledger.survivors import REMEMBERED_S, Survivors
-from lamina.controller.ledger.used_claims import ClaimName, UsedClaims
 from lamina.core.claims import HeldClaim
 from lamina.core.gpus import Inventory
 from lamina.core.grants import ContainerGrant
 from lamina.core.ledger import NOTHING, Taken, taken_by
 from lamina.core.survivors import Survivor
 from lamina.errors import LaminaError
+from lamina.ledger.lingering_pods import REMEMBERED_S, LingeringPods
+from lamina.ledger.pod_holding import GrantRecord, Hold, PodHolding, Reservation
+from lamina.ledger.pod_reports import PodReport, PodReports, without_pods
+from lamina.ledger.pod_stages import PodState, Stage
+from lamina.ledger.totals import HeldByNode, Totals
+from lamina.ledger.ungranted_pods import RunningRequest, largest_holdings
+from lamina.ledger.used_claims import ClaimName, UsedClaims
 from lamina.placement.explanation.sentences import sentence_of_shares
 from lamina.placement.rules.refusal import refusal_of_shares
 from lamina.placement.state.nodes import GpuState
@@ -46,7 +46,7 @@ class DoesNotFit(LaminaError):
     """The shares do not fit the node as it is now; the message says which GPU lacks what."""
 
 
-class UnconfirmedClaim(NamedTuple):
+class ContradictedGrant(NamedTuple):
     """A pod whose grants contradict what is known of the pod. The API server knows which is right."""
 
     pod_uid: str
@@ -63,31 +63,31 @@ class PublishedInventory(NamedTuple):
 
 
 class Ledger:
-    """Takes observations and reservations, see the module; `holdings` has the sums that follow from them.
+    """Takes observations and reservations, see the module; `totals` has the sums that follow from them.
 
     `changed` is called with each node whose free capacity may have changed.
     """
 
     def __init__(self, changed: Callable[[str], None] = lambda node: None) -> None:
         self._changed = changed
-        self.holdings = Holdings(changed)
+        self.totals = Totals(changed)
         self._published: dict[str, PublishedInventory] = {}
         self._inventories: dict[str, Inventory] = {}
         """The same without what agents say of single pods, which `report` and `survivors` check."""
         self._reports = PodReports()
         self._pods: dict[str, PodState] = {}
-        self._claims: dict[str, Claim] = {}
-        self._unsettled: dict[str, Claim] = {}
-        """The few claims that the passage of time may change: with a reservation, or in contradiction to their pod."""
+        self._holdings: dict[str, PodHolding] = {}
+        self._unsettled: dict[str, PodHolding] = {}
+        """The few that the passage of time may change: with a reservation, or in contradiction to their pod."""
         self._deleted_grants: dict[str, float] = {}
         self._deleted_pods: dict[str, float] = {}
         self._unobserved_deletions: dict[str, float] = {}
         """Pods of which a grant was deleted that was never observed, by UID."""
         self._running: dict[str, dict[str, RunningRequest]] = {}
         """By node and UID of the pod."""
-        self._survivors = Survivors()
+        self._survivors = LingeringPods()
         self._used_claims = UsedClaims()
-        self.unwatched_ends = 0
+        self.silent_releases = 0
         """How often something that kube-scheduler does not watch stopped counting, or counted for less: pods that had
         counted beyond their end, and ResourceClaims that were prepared."""
 
@@ -104,7 +104,7 @@ class Ledger:
             self._published[node], self._inventories[node] = published, without_pods(inventory)
             self._reports.publish(inventory)
             if before is not None:
-                self.unwatched_ends += len(
+                self.silent_releases += len(
                     {each.uid for each in before.inventory.claims} - {each.uid for each in inventory.claims}
                 )
             self._inventory_changed(published)
@@ -121,33 +121,33 @@ class Ledger:
         uid = record.grant.pod_uid
         if record.uid in self._deleted_grants:
             return
-        claim = self._claim(uid, record.namespace, record.grant.pod)
-        known = claim.grants.get(record.uid)
-        if known == record and not claim.uncertain:
+        holding = self._holding(uid, record.namespace, record.grant.pod)
+        known = holding.grants.get(record.uid)
+        if known == record and not holding.uncertain:
             return
         if known is None or known.grant.revision <= record.grant.revision:
-            claim.grants[record.uid] = record
-        claim.uncertain = False
-        self._drop_superseded_grants(claim)
-        self._update(uid, claim)
+            holding.grants[record.uid] = record
+        holding.uncertain = False
+        self._drop_superseded_grants(holding)
+        self._update(uid, holding)
 
     def remove_grant(self, record_uid: str, pod_uid: str, now: float) -> None:
         """The grant is deleted. A bound pod continues to hold it until it ends, or has another grant on its node."""
         self._deleted_grants[record_uid] = now
-        claim = self._claims.get(pod_uid)
-        record = claim.grants.get(record_uid) if claim else None
+        holding = self._holdings.get(pod_uid)
+        record = holding.grants.get(record_uid) if holding else None
         if record is None:
             self._unobserved_deletions[pod_uid] = now
-        if claim is None:
+        if holding is None:
             return
         pod = self.pod(pod_uid)
         if record is not None and not (pod.stage is Stage.BOUND and pod.node == record.grant.node):
-            del claim.grants[record_uid]
+            del holding.grants[record_uid]
         # Of several deleted grants, the pod may run with one that was never observed.
-        if claim.grants and pod_uid in self._unobserved_deletions:
-            claim.uncertain = claim.uncertain or claim.grants.keys() <= self._deleted_grants.keys()
-        self._drop_superseded_grants(claim)
-        self._update(pod_uid, claim)
+        if holding.grants and pod_uid in self._unobserved_deletions:
+            holding.uncertain = holding.uncertain or holding.grants.keys() <= self._deleted_grants.keys()
+        self._drop_superseded_grants(holding)
+        self._update(pod_uid, holding)
 
     def miss_grants(self, records: Iterable[GrantRecord], now: float) -> None:
         """These grants are not on the server, although no deletion was observed: others may have come and gone."""
@@ -180,19 +180,19 @@ class Ledger:
         running = None if state.ended else running or on_node.get(uid)
         if state == before and running == on_node.get(uid):
             return
-        if state.ended and not before.ended and (ending := self._claims.get(uid)) is not None:
-            self._survivors.end(uid, ending.namespace, self.holdings.of(uid), now, stopped=stopped)
+        if state.ended and not before.ended and (ending := self._holdings.get(uid)) is not None:
+            self._survivors.end(uid, ending.namespace, self.totals.of(uid), now, stopped=stopped)
         self._pods[uid] = state
         if state.stage is Stage.GONE:
             self._deleted_pods[uid] = now
         if running is not None:
             self._running.setdefault(state.node, {})[uid] = running
-            self._claim(uid, running.namespace, running.pod)
+            self._holding(uid, running.namespace, running.pod)
         elif on_node.pop(uid, None) is not None and not on_node:
             del self._running[state.node]
-        claim = self._claims.get(uid)
-        if claim is not None:
-            self._update(uid, claim)
+        holding = self._holdings.get(uid)
+        if holding is not None:
+            self._update(uid, holding)
 
     def remove_pod(self, uid: str, now: float, *, stopped: bool = True) -> None:
         """The pod is deleted; whether its containers had `stopped` before."""
@@ -208,31 +208,31 @@ class Ledger:
         if self.pod(pod_uid).ended:
             raise DoesNotFit(f"pod {namespace}/{pod} has ended")
         self._check_fit(reservation.node, reservation.taken, without=pod_uid)
-        claim = self._claim(pod_uid, namespace, pod)
-        claim.reservation = reservation
-        self._update(pod_uid, claim)
+        holding = self._holding(pod_uid, namespace, pod)
+        holding.reservation = reservation
+        self._update(pod_uid, holding)
 
     def verify_holdings(self, pod_uid: str, node: str) -> None:
         """Raises DoesNotFit where the pod holds more of the node than others leave."""
-        held = self.holdings.of(pod_uid).get(node)
+        held = self.totals.of(pod_uid).get(node)
         if held is None:
             raise DoesNotFit(f"the pod with the UID {pod_uid} no longer holds anything on node {node}")
         self._check_fit(node, held, without=pod_uid)
 
     def release(self, pod_uid: str) -> None:
         """Drop the pod's reservation, if there is one."""
-        claim = self._claims.get(pod_uid)
-        if claim is not None and claim.reservation is not None:
-            claim.reservation = None
-            self._update(pod_uid, claim)
+        holding = self._holdings.get(pod_uid)
+        if holding is not None and holding.reservation is not None:
+            holding.reservation = None
+            self._update(pod_uid, holding)
 
     def expire(self, now: float) -> None:
         """Drop reservations whose time is up, and forget deleted pods and grants after REMEMBERED_S."""
-        for uid in [uid for uid, claim in self._unsettled.items() if claim.expired(now)]:
+        for uid in [uid for uid, holding in self._unsettled.items() if holding.expired(now)]:
             self.release(uid)
         for uid in self._survivors.expire(now):
-            self.unwatched_ends += 1
-            if (late := self._claims.get(uid)) is not None:
+            self.silent_releases += 1
+            if (late := self._holdings.get(uid)) is not None:
                 self._update(uid, late)
         for uid in [uid for uid, since in self._deleted_pods.items() if since + REMEMBERED_S <= now]:
             del self._deleted_pods[uid], self._pods[uid]
@@ -240,54 +240,54 @@ class Ledger:
             del self._unobserved_deletions[uid]
         forgotten = [uid for uid, since in self._deleted_grants.items() if since + REMEMBERED_S <= now]
         if forgotten:
-            held = {uid for claim in self._claims.values() for uid in claim.grants}
+            held = {uid for holding in self._holdings.values() for uid in holding.grants}
             for uid in forgotten:
                 if uid not in held:
                     del self._deleted_grants[uid]
 
-    def unconfirmed_claims(self, now: float) -> list[UnconfirmedClaim]:
+    def contradicted_grants(self, now: float) -> list[ContradictedGrant]:
         """Pods whose grants have contradicted what is known of the pod, at each call for UNCONFIRMED_S."""
         unconfirmed = []
-        for uid, claim in self._unsettled.items():
-            if not claim.grants or claim.reservation is not None:
-                claim.unconfirmed_since = None
-            elif claim.unconfirmed_since is None:
-                claim.unconfirmed_since = now
-            elif claim.unconfirmed_since + UNCONFIRMED_S <= now:
-                unconfirmed.append(UnconfirmedClaim(uid, claim.namespace, claim.pod))
+        for uid, holding in self._unsettled.items():
+            if not holding.grants or holding.reservation is not None:
+                holding.unconfirmed_since = None
+            elif holding.unconfirmed_since is None:
+                holding.unconfirmed_since = now
+            elif holding.unconfirmed_since + UNCONFIRMED_S <= now:
+                unconfirmed.append(ContradictedGrant(uid, holding.namespace, holding.pod))
         return unconfirmed
 
-    # Queries; those about sums are in `holdings`.
+    # Queries; those about sums are in `totals`.
 
     def pod(self, uid: str) -> PodState:
         return self._pods.get(uid, PodState())
 
     def grants_of(self, pod_uid: str) -> list[GrantRecord]:
-        claim = self._claims.get(pod_uid)
-        return list(claim.grants.values()) if claim else []
+        holding = self._holdings.get(pod_uid)
+        return list(holding.grants.values()) if holding else []
 
     def has_started(self, pod_uid: str) -> bool:
         """Whether a container of the pod that can hold a GPU has started."""
         return pod_uid in self._running.get(self.pod(pod_uid).node, {})
 
     def reservation_of(self, pod_uid: str) -> Reservation | None:
-        claim = self._claims.get(pod_uid)
-        return claim.reservation if claim else None
+        holding = self._holdings.get(pod_uid)
+        return holding.reservation if holding else None
 
     def holds(self) -> Iterator[Hold]:
         """The reservations of pods without a grant."""
-        for uid, claim in self._unsettled.items():
-            if claim.reservation is not None and not claim.grants:
-                yield Hold(uid, claim.namespace, claim.pod, *claim.reservation)
+        for uid, holding in self._unsettled.items():
+            if holding.reservation is not None and not holding.grants:
+                yield Hold(uid, holding.namespace, holding.pod, *holding.reservation)
 
     def records(self) -> Iterator[GrantRecord]:
         """All grants that hold something."""
-        for claim in self._claims.values():
-            yield from claim.grants.values()
+        for holding in self._holdings.values():
+            yield from holding.grants.values()
 
     def records_on(self, node: str) -> list[GrantRecord]:
         """The grants that pods hold on the node."""
-        records = (record for uid in self.holdings.pods_on(node) for record in self.grants_of(uid))
+        records = (record for uid in self.totals.pods_on(node) for record in self.grants_of(uid))
         return [record for record in records if record.grant.node == node]
 
     def inventory(self, node: str) -> Inventory | None:
@@ -343,7 +343,7 @@ class Ledger:
         inventory = self._inventories.get(node)
         if inventory is None:
             raise DoesNotFit(f"node {node} has no inventory of GPUs")
-        taken = self.holdings.taken(node, without=without)
+        taken = self.totals.taken(node, without=without)
         gpus = {gpu.uuid: gpu for gpu in inventory.gpus}
         for uuid, shares in wanted.items():
             if uuid not in gpus:
@@ -353,36 +353,36 @@ class Ledger:
             if cause is not None:
                 raise DoesNotFit(f"GPU {uuid} of node {node}: {sentence_of_shares(cause, shares, state)}")
 
-    def _drop_superseded_grants(self, claim: Claim) -> None:
+    def _drop_superseded_grants(self, holding: PodHolding) -> None:
         """Forget deleted grants on a node where the pod has one that exists: the pod was bound with that one."""
-        existing = {record.grant.node for uid, record in claim.grants.items() if uid not in self._deleted_grants}
-        for uid, record in list(claim.grants.items()):
+        existing = {record.grant.node for uid, record in holding.grants.items() if uid not in self._deleted_grants}
+        for uid, record in list(holding.grants.items()):
             if uid in self._deleted_grants and record.grant.node in existing:
-                del claim.grants[uid]
+                del holding.grants[uid]
 
-    def _claim(self, uid: str, namespace: str, pod: str) -> Claim:
-        """The claim of a pod of this name, which an agent may have named otherwise."""
-        claim = self._claims.setdefault(uid, Claim(namespace, pod))
-        claim.namespace, claim.pod = namespace, pod
-        return claim
+    def _holding(self, uid: str, namespace: str, pod: str) -> PodHolding:
+        """What a pod of this name holds. An agent may have given it another name."""
+        holding = self._holdings.setdefault(uid, PodHolding(namespace, pod))
+        holding.namespace, holding.pod = namespace, pod
+        return holding
 
     def _update_claims(self, node: str) -> None:
-        self.holdings.update_claims(node, self.claims_on(node))
+        self.totals.update_claims(node, self.claims_on(node))
 
     def _inventory_changed(self, published: PublishedInventory) -> None:
         node, survivors = published.inventory.node, published.inventory.survivors
         self._used_claims.keep(node, published.inventory.claims)
         self._update_claims(node)
         for each in self._survivors.publish(node, survivors, published.confirmed):
-            self.unwatched_ends += each not in survivors
+            self.silent_releases += each not in survivors
             uid = each.pod_uid
-            claim = self._claims.get(uid) or Claim(self._survivors.namespace(uid), each.pod)
-            self._claims[uid] = claim
-            if not claim.grants and claim.reservation is None and not self._is_alive(uid):
-                claim.namespace = self._survivors.namespace(uid)
-            self._update(uid, claim)
+            holding = self._holdings.get(uid) or PodHolding(self._survivors.namespace(uid), each.pod)
+            self._holdings[uid] = holding
+            if not holding.grants and holding.reservation is None and not self._is_alive(uid):
+                holding.namespace = self._survivors.namespace(uid)
+            self._update(uid, holding)
         for uid, running in list(self._running.get(node, {}).items()):
-            self._update(uid, self._claim(uid, running.namespace, running.pod))
+            self._update(uid, self._holding(uid, running.namespace, running.pod))
         self._changed(node)
 
     def _is_alive(self, uid: str) -> bool:
@@ -391,33 +391,33 @@ class Ledger:
     def _survivors_hold(self, uid: str) -> HeldByNode:
         return {} if self._is_alive(uid) else self._survivors.held(uid)
 
-    def _held(self, uid: str, claim: Claim) -> HeldByNode:
-        """What the claim comes to, from all that is known of the pod."""
+    def _held(self, uid: str, holding: PodHolding) -> HeldByNode:
+        """What this pod counts for now."""
         pod = self.pod(uid)
-        held = {} if pod.ended else self._held_while_bound(uid, pod, claim)
+        held = {} if pod.ended else self._held_while_bound(uid, pod, holding)
         return held or self._survivors_hold(uid)
 
-    def _held_while_bound(self, uid: str, pod: PodState, claim: Claim) -> HeldByNode:
+    def _held_while_bound(self, uid: str, pod: PodState, holding: PodHolding) -> HeldByNode:
         running = self._running.get(pod.node, {}).get(uid)
         inventory = self._inventories.get(pod.node)
-        certain = bool(claim.grants) and not claim.uncertain
-        if running is None or inventory is None or certain or claim.reservation is not None:
-            return claim.holdings()
+        certain = bool(holding.grants) and not holding.uncertain
+        if running is None or inventory is None or certain or holding.reservation is not None:
+            return holding.by_node()
         if inventory.offers_native_devices(running.request.native_devices):
             return {}  # kubelet gave it its devices, and no grant was needed
         return {pod.node: largest_holdings(running.request, inventory)}
 
-    def _update(self, uid: str, claim: Claim) -> None:
-        """Update the sums to what the claim comes to now, and drop a claim that holds nothing."""
-        held = self._held(uid, claim)
-        self.holdings.update(uid, claim.namespace, held)
+    def _update(self, uid: str, holding: PodHolding) -> None:
+        """Update the sums to what the pod counts for now, and forget one that holds nothing."""
+        held = self._held(uid, holding)
+        self.totals.update(uid, holding.namespace, held)
         if not held:
-            self._claims.pop(uid, None)
-        if held and (claim.reservation is not None or (claim.grants and not claim.agrees_with(self.pod(uid)))):
-            self._unsettled[uid] = claim
+            self._holdings.pop(uid, None)
+        if held and (holding.reservation is not None or (holding.grants and not holding.agrees_with(self.pod(uid)))):
+            self._unsettled[uid] = holding
         else:
             self._unsettled.pop(uid, None)
-            claim.unconfirmed_since = None
+            holding.unconfirmed_since = None
 
 
 def reservation(node: str, containers: Iterable[ContainerGrant], now: float) -> Reservation:

@@ -9,11 +9,11 @@ one or will never have one.
 from collections.abc import Callable, Mapping
 from typing import NamedTuple
 
-from lamina.controller.ledger.grantless_pods import started_containers
-from lamina.controller.ledger.pod_stages import Stage, pod_state
-from lamina.controller.pods import ParsedPod
 from lamina.core.gpus import Inventory
 from lamina.dialects import tickets_requested
+from lamina.ledger.pod_stages import Stage, pod_state
+from lamina.ledger.pods import ParsedPod
+from lamina.ledger.ungranted_pods import started_containers
 
 _MIRROR = "kubernetes.io/config.mirror"
 """The annotation of the pod that kubelet makes for a static one. Its deletion does not end the containers."""

@@ -5,9 +5,9 @@ from dataclasses import dataclass, field
 from types import MappingProxyType
 from typing import NamedTuple
 
-from lamina.controller.ledger.pod_stages import PodState, Stage
 from lamina.core.grants import Grant
 from lamina.core.ledger import NOTHING, Taken, add, taken_by
+from lamina.ledger.pod_stages import PodState, Stage
 
 
 class GrantRecord(NamedTuple):
@@ -43,8 +43,8 @@ class Hold(NamedTuple):
 
 
 @dataclass
-class Claim:
-    """One pod's claim to GPUs. A grant on the reservation's node fulfills that reservation: both count once."""
+class PodHolding:
+    """What one pod holds of GPUs. A grant on the reservation's node fulfills that reservation: both count once."""
 
     namespace: str
     pod: str
@@ -55,7 +55,7 @@ class Claim:
     unconfirmed_since: float | None = None
     """Since when the grants contradict what is known of the pod."""
 
-    def holdings(self) -> dict[str, dict[str, Taken]]:
+    def by_node(self) -> dict[str, dict[str, Taken]]:
         """What the pod holds now."""
         held: dict[str, dict[str, Taken]] = {}
         for record in self.grants.values():

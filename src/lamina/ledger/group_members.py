@@ -4,8 +4,8 @@ from collections.abc import Iterable
 from enum import Enum, auto
 from typing import NamedTuple
 
-from lamina.controller.ledger.pod_stages import Stage, pod_state
-from lamina.controller.pods import ParsedPod
+from lamina.ledger.pod_stages import Stage, pod_state
+from lamina.ledger.pods import ParsedPod
 
 
 class Membership(Enum):

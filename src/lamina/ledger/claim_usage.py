@@ -8,13 +8,12 @@ from collections.abc import Callable, Iterable
 from typing import NamedTuple
 
 from lamina.configuration import Config
-from lamina.controller.context import Context
-from lamina.controller.ledger.ledger import Ledger
-from lamina.controller.ledger.observed_claims import ObservedClaim, ObservedClaims
-from lamina.controller.quotas.resource_quotas import ResourceQuotas
 from lamina.core.claims import HeldClaim
 from lamina.core.ledger import Taken
 from lamina.dra.quota_amounts import ClaimAmounts, allocated_amounts, cluster_gpus, requested_amounts
+from lamina.ledger.ledger import Ledger
+from lamina.ledger.observed_claims import ObservedClaim, ObservedClaims
+from lamina.ledger.quotas import ResourceQuotas
 
 _Key = tuple[str, str, str]
 
@@ -27,11 +26,6 @@ class ClaimUsage(NamedTuple):
     claims: ObservedClaims
     config: Callable[[], Config]
     """What is in force now."""
-
-    @classmethod
-    def of(cls, context: Context) -> "ClaimUsage":
-        """As the controller has observed it."""
-        return cls(context.ledger, context.quotas, context.capacity.claims, lambda: context.configuration.value)
 
     def has_quota(self, namespace: str) -> bool:
         """Whether a quota of the namespace limits GPU memory or compute."""
@@ -53,7 +47,7 @@ class ClaimUsage(NamedTuple):
         room = self.quotas.room(
             namespace,
             self.config(),
-            lambda: self.ledger.holdings.taken_in_namespace(namespace).plus(Taken(0, *held)),
+            lambda: self.ledger.totals.taken_in_namespace(namespace).plus(Taken(0, *held)),
         )
         return room.excess(*more, f"claim {', '.join(sorted(map(str, own.values())))}") if room else ""
 

@@ -3,10 +3,10 @@
 from collections.abc import Iterable, Mapping
 from typing import Any, NamedTuple
 
-from lamina.controller.ledger.observed_claims import ObservedClaim, ObservedClaims
 from lamina.core.pod_status import is_over
 from lamina.dialects.claim_gate import GATE
 from lamina.dra.containers import claims_by_entry
+from lamina.ledger.observed_claims import ObservedClaim, ObservedClaims
 
 
 class GatedPod(NamedTuple):

@@ -109,3 +109,14 @@ def _peak(request: PodRequest, amount: Callable[[ContainerRequest], int]) -> int
         elif container.init:
             peak = max(peak, sidecars + amount(container))
     return peak
+
+
+def usage(quota: Object, taken: Taken, config: Config) -> dict[str, tuple[int, str]]:
+    """By key of the quota that Lamina counts: the used amount, and the limit as it is written."""
+    names = quota_names(config)
+    used = {
+        f"limits.{names.memory}": -(-taken.memory_mib // names.memory_unit_mib),
+        f"limits.{names.cores}": taken.cores,
+    }
+    hard = (quota.get("spec") or {}).get("hard") or {}
+    return {key: (amount, str(hard[key])) for key, amount in used.items() if key in hard}

@@ -5,13 +5,13 @@ Filter, the choice of GPUs, binding and all views ask here, so that they agree.
 
 from typing import NamedTuple
 
-from lamina.controller.ledger.ledger import Ledger
-from lamina.controller.ledger.observed_claims import ObservedClaims
-from lamina.controller.pods import ParsedPod
-from lamina.controller.quotas.resource_quotas import ResourceQuotas, excess
 from lamina.core.quota_room import QuotaRoom
 from lamina.core.requests import PodRequest
 from lamina.dialects import explain_missing_defaults
+from lamina.ledger.ledger import Ledger
+from lamina.ledger.observed_claims import ObservedClaims
+from lamina.ledger.pods import ParsedPod
+from lamina.ledger.quotas import ResourceQuotas, excess
 
 
 class PodRules(NamedTuple):
@@ -24,9 +24,9 @@ class PodRules(NamedTuple):
 
     def room(self, pod: ParsedPod) -> QuotaRoom | None:
         """What the quotas of its namespace leave to the pod; None where none limits GPUs."""
-        holdings = self.ledger.holdings
+        totals = self.ledger.totals
         return self.quotas.room(
-            pod.namespace, pod.config, lambda: holdings.taken_in_namespace(pod.namespace, without=pod.uid)
+            pod.namespace, pod.config, lambda: totals.taken_in_namespace(pod.namespace, without=pod.uid)
         )
 
     def bounded(self, pod: ParsedPod, request: PodRequest) -> PodRequest:

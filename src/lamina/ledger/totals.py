@@ -18,7 +18,7 @@ class _Holder(NamedTuple):
 _NO_HOLDER = _Holder("", {})
 
 
-class Holdings:
+class Totals:
     """Updated pod by pod. `changed` is called with each node of which more or less is held than before."""
 
     def __init__(self, changed: Callable[[str], None]) -> None:

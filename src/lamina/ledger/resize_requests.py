@@ -11,13 +11,13 @@ from typing import NamedTuple
 
 from msgspec import structs
 
-from lamina.controller.observation.resized_pods import LONGEST_WISH
 from lamina.core.gpus import Mode
 from lamina.core.grants import ComputePolicy, ContainerGrant, ContainerSize, Grant, Share
 from lamina.core.quantities import MAX_MIB
 from lamina.core.requests import MAX_GPU_CONTAINERS
 from lamina.core.sizes import RESIZE, size_of
 from lamina.errors import BadInput
+from lamina.ledger.resized_pods import LONGEST_WISH
 
 _SHOWN = 100
 

@@ -11,12 +11,12 @@ from typing import Any, NamedTuple
 
 import msgspec
 
-from lamina.controller.ledger.pod_stages import Stage, pod_state
-from lamina.controller.pods import ParsedPod
 from lamina.core.gpus import Gpu, Inventory, Mode
 from lamina.core.grants import MAX_CONTAINERS, ContainerGrant, Share
 from lamina.core.ledger import Taken, taken_by
 from lamina.core.requests import ContainerRequest, PodRequest
+from lamina.ledger.pod_stages import Stage, pod_state
+from lamina.ledger.pods import ParsedPod
 
 _UNREADABLE = PodRequest(
     dialect="",

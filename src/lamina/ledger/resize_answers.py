@@ -6,9 +6,9 @@ controller otherwise.
 
 from typing import NamedTuple
 
-from lamina.controller.pods import ParsedPod
 from lamina.core.gpus import Inventory
 from lamina.dra.containers import uses_by_container
+from lamina.ledger.pods import ParsedPod
 
 DONE, WAITING, REFUSED = "done", "waiting", "refused"
 ENDED = "the pod has ended"

@@ -1,21 +1,17 @@
-"""A pod group as the cluster describes it: how many members it needs, how long it may take, and which pods they are."""
+"""Reads pod groups and their members from the API server: one read serves members that are filtered together."""
 
 import asyncio
-from collections.abc import Iterable, Mapping
-from typing import Any, NamedTuple
-
-from msgspec import Struct
+from collections.abc import Iterable
+from typing import NamedTuple
 
 from lamina.controller.binding.pod_locks import PodLocks
 from lamina.controller.context import Context
-from lamina.controller.gangs.members import Members
-from lamina.controller.pods import ParsedPod
-from lamina.dialects.groups import GROUP_LABEL, KUBERNETES, SCHEDULER_PLUGINS, VOLCANO, GroupName, group_of
+from lamina.dialects.groups import GROUP_LABEL, SCHEDULER_PLUGINS, GroupName, group_of
 from lamina.errors import BadInput
-from lamina.ports.kube import KUBERNETES_POD_GROUPS, PLUGIN_POD_GROUPS, PODS, VOLCANO_POD_GROUPS, Kube, NotFound, Object
+from lamina.ledger.pod_groups import MAX_MEMBERS, PodGroup, group_of_members, members_needed, read_spec
+from lamina.ledger.pods import ParsedPod
+from lamina.ports.kube import PODS, Object
 
-MAX_MEMBERS = 1000
-"""The most members that a group may need."""
 _MAX_PODS = 5 * MAX_MEMBERS
 """The most pods that may belong to it."""
 _FRESH_S = 1.0
@@ -24,30 +20,9 @@ _READING_PART = 0.1
 """The part of the time that may be spent reading a group. A large one is read less often."""
 _PARSED_TOGETHER = 50
 """Pods that are parsed before other tasks get their turn."""
-_RESOURCES = {KUBERNETES: KUBERNETES_POD_GROUPS, SCHEDULER_PLUGINS: PLUGIN_POD_GROUPS, VOLCANO: VOLCANO_POD_GROUPS}
 _TIMEOUT_S = 60.0
 _LONGEST_TIMEOUT_S = 900.0
 """A group holds places no longer than this, whatever it requests; kube-scheduler has the same limit for permits."""
-
-
-class PodGroup(Struct, frozen=True, eq=False):
-    """`needed` members must hold GPUs together; `bound` are the UIDs of those with a node, `waiting` the others, see
-    `members`.
-
-    None are needed where members are placed one by one. Those that wait are in the order in which they are placed.
-    """
-
-    needed: int
-    timeout_s: float
-    bound: frozenset[str]
-    waiting: dict[str, ParsedPod]
-    absent: tuple[str, ...] = ()
-    """Why further pods do not count, one sentence each."""
-
-    @property
-    def incomplete(self) -> bool:
-        """Whether members that are needed do not exist yet."""
-        return len(self.bound) + len(self.waiting) < self.needed
 
 
 class _Reading(NamedTuple):
@@ -61,11 +36,11 @@ class _Reading(NamedTuple):
         """The same after one more pod was created."""
         members = self.members | {member.uid: member}
         return self._replace(
-            group=_group_of_members(self.minimum, self.group.timeout_s, members.values()), members=members
+            group=group_of_members(self.minimum, self.group.timeout_s, members.values()), members=members
         )
 
 
-class PodGroups:
+class GroupReader:
     """Reads groups and their members."""
 
     def __init__(self, context: Context) -> None:
@@ -104,7 +79,7 @@ class PodGroups:
             raise BadInput(f"{name} has {len(pods)} pods; it may have at most {_MAX_PODS}")
         members = {pod.uid: pod for pod in await self._parse(pods, known)}
         timeout_s = min(float(timeout), _LONGEST_TIMEOUT_S)
-        group = _group_of_members(minimum, timeout_s, members.values())
+        group = group_of_members(minimum, timeout_s, members.values())
         now = self._context.now()
         return _Reading(minimum, group, now + max(_FRESH_S, (now - started) / _READING_PART), members)
 
@@ -128,48 +103,3 @@ class PodGroups:
         self._readings = {
             name: reading for name, reading in self._readings.items() if now < reading.fresh_until + _TIMEOUT_S
         }
-
-
-async def read_spec(kube: Kube, name: GroupName) -> Mapping[str, Any]:
-    """What the PodGroup requests. Raises BadInput where there is no such group; Outside."""
-    resource = _RESOURCES[name.api]
-    try:
-        return (await kube.get(resource, name.name, namespace=name.namespace)).get("spec") or {}
-    except NotFound as error:
-        raise BadInput(f"{name} ({resource.api_version}) does not exist") from error
-
-
-def members_needed(name: GroupName, spec: Mapping[str, Any]) -> int:
-    """How many members of the group must run together; 0 where each is placed alone. Raises BadInput."""
-    field, minimum = "minMember", spec.get("minMember")
-    if name.api == KUBERNETES:
-        policy = spec.get("schedulingPolicy")
-        policy = policy if isinstance(policy, Mapping) else {}
-        gang = policy.get("gang")
-        if gang is None and isinstance(policy.get("basic"), Mapping):
-            return 0
-        field, minimum = "schedulingPolicy.gang.minCount", gang.get("minCount") if isinstance(gang, Mapping) else None
-    if not isinstance(minimum, int) or isinstance(minimum, bool) or not 1 <= minimum <= MAX_MEMBERS:
-        raise BadInput(f"{name}: {field} must be an integer from 1 to {MAX_MEMBERS}, got {minimum!r}")
-    return minimum
-
-
-def size_order(pod: ParsedPod) -> tuple[int, int, int]:
-    """A sort key that puts large pods first."""
-    containers = pod.request.containers if pod.request else ()
-    gpus = sum(container.count for container in containers)
-    percent = sum(container.count * (container.memory_percent or 0) for container in containers)
-    memory = sum(container.count * (container.memory_mib or 0) for container in containers)
-    return -gpus, -percent, -memory
-
-
-def _group_of_members(minimum: int, timeout_s: float, pods: Iterable[ParsedPod]) -> PodGroup:
-    members = Members.of(pods)
-    waiting = sorted(members.waiting, key=lambda pod: (size_order(pod), pod.uid))
-    return PodGroup(
-        members.needed(minimum),
-        timeout_s,
-        frozenset(pod.uid for pod in members.bound),
-        {pod.uid: pod for pod in waiting},
-        members.absent,
-    )

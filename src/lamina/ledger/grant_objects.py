@@ -1,9 +1,9 @@
 """Grants as objects of the Kubernetes API: written for a pod, and read back."""
 
-from lamina.controller.ledger.claims import GrantRecord
 from lamina.core.grants import ContainerGrant, Grant, grant_name
 from lamina.core.objects import read_grant, write_spec
 from lamina.core.requests import PodRequest
+from lamina.ledger.pod_holding import GrantRecord
 from lamina.ports.kube import PODS, Object
 
 NODE_LABEL = "lamina.dev/node"

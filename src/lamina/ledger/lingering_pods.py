@@ -11,9 +11,9 @@ controller wrote into the status of the Inventory. What it publishes of a pod th
 from collections.abc import Iterable, Mapping
 from typing import NamedTuple
 
-from lamina.controller.ledger.holdings import HeldByNode
 from lamina.core.ledger import Taken, taken_by
 from lamina.core.survivors import Survivor
+from lamina.ledger.totals import HeldByNode
 
 REPORT_S = 15.0
 """Agents watch the pods of their nodes and publish survivors at once. This is for slow nodes and API servers."""
@@ -30,7 +30,7 @@ class _Ended(NamedTuple):
     until: float
 
 
-class Survivors:
+class LingeringPods:
     """By UID of the pod. Times are seconds of the monotonic clock."""
 
     def __init__(self) -> None:

@@ -8,27 +8,14 @@ import logging
 from collections.abc import Mapping
 
 from lamina.configuration import Config
-from lamina.controller.ledger.ledger import Ledger
-from lamina.controller.quotas.resource_quotas import ResourceQuotas
 from lamina.core.kube_quantity import parse_quantity
-from lamina.core.ledger import Taken
-from lamina.dialects import quota_names
 from lamina.errors import BadInput, Outside
+from lamina.ledger.ledger import Ledger
+from lamina.ledger.quotas import ResourceQuotas, usage
 from lamina.ports.kube import RESOURCE_QUOTAS, Kube, NotFound, Object
 from lamina.ports.set_aside import SetAside
 
 log = logging.getLogger(__name__)
-
-
-def usage(quota: Object, taken: Taken, config: Config) -> dict[str, tuple[int, str]]:
-    """By key of the quota that Lamina counts: the used amount, and the limit as it is written."""
-    names = quota_names(config)
-    used = {
-        f"limits.{names.memory}": -(-taken.memory_mib // names.memory_unit_mib),
-        f"limits.{names.cores}": taken.cores,
-    }
-    hard = (quota.get("spec") or {}).get("hard") or {}
-    return {key: (amount, str(hard[key])) for key, amount in used.items() if key in hard}
 
 
 async def update_statuses(
@@ -38,7 +25,7 @@ async def update_statuses(
     for namespace, quota in quotas.objects():
         name = f"{namespace}/{quota['metadata']['name']}"
         with set_aside.around("quota status", name):
-            body = _changed_status(quota, usage(quota, ledger.holdings.taken_in_namespace(namespace), config))
+            body = _changed_status(quota, usage(quota, ledger.totals.taken_in_namespace(namespace), config))
             try:
                 if body is not None:
                     await _write(kube, quota, body)

@@ -1,1 +1,0 @@
-"""ResourceQuotas of namespaces on GPU memory and compute."""

@@ -1,0 +1,21 @@
+"""Names that components, their installation and the commands agree on: objects, files and paths."""
+
+NAMESPACE = "lamina-system"
+LEADER_LEASE, TURNS_LEASE = "lamina-control", "lamina-turns"
+LEADER_LABEL = "lamina.dev/leader"
+"""What the Service of the extender selects the leader by."""
+
+WEBHOOKS = "lamina.dev"
+"""The MutatingWebhookConfiguration."""
+ADMISSION_SERVICE, ADMISSION_SECRET = "lamina-admission", "lamina-admission"
+
+EXTENDER_SECRET, EXTENDER_CLIENT_SECRET = "lamina-extender", "lamina-extender-client"
+EXTENDER_NAME = f"lamina-control.{NAMESPACE}.svc"
+"""The name in the extender's certificate, whatever the address by which a client reaches it."""
+CERTIFICATE_FILE, KEY_FILE, AUTHORITY_FILE = "tls.crt", "tls.key", "ca.crt"
+"""The names of files in a directory, as Secrets of the type kubernetes.io/tls have them."""
+
+FILTER_TO_BEST = "filter-to-best"
+"""Answers as filter does, with only the best of the nodes that fit where nothing but the policy tells them apart."""
+PRIORITIZE_WITHOUT_GPUS = "prioritize-without-gpus"
+"""Asked about all pods of Lamina's profiles, and answered about those that request no GPU."""
