@@ -8,8 +8,8 @@ from collections.abc import Iterator
 import pytest
 
 from lamina.configuration import CONFIG_MAP_NAMESPACE
-from lamina.controller.admission import certificate_store
 from lamina.core.api_group import API_VERSION
+from lamina.core.component_names import ADMISSION_SECRET
 from tests.cluster.components.cluster import RealCluster
 from tests.cluster.components.node import Node
 from tests.cluster.components.processes import Processes
@@ -61,7 +61,7 @@ def tenant(cluster: RealCluster) -> Iterator[Tenant]:
     cluster.kubectl("delete", "namespace", ODD_NAMESPACE, timeout=120)
     for kind in ("nodes", "inventories"):
         cluster.kubectl("delete", kind, "odd-0", "odd-1", "--ignore-not-found")
-    cluster.kubectl("delete", "secret", certificate_store.NAME, "-n", CONFIG_MAP_NAMESPACE, "--ignore-not-found")
+    cluster.kubectl("delete", "secret", ADMISSION_SECRET, "-n", CONFIG_MAP_NAMESPACE, "--ignore-not-found")
 
 
 def test_honest_pods_next_to_a_hostile_tenant(

@@ -5,7 +5,8 @@ are. A field that has no such name, as a new one may have, gets all of these str
 """
 
 from collections.abc import Iterator, Mapping
-from typing import Annotated, Any, Literal, get_args, get_origin, get_type_hints
+from enum import StrEnum
+from typing import Annotated, Any, get_args, get_origin, get_type_hints
 
 import msgspec
 
@@ -49,8 +50,8 @@ def _values(hint: Any, field: str, subject: Subject, number: int) -> Iterator[An
         yield from _structures(plain, subject, number)
     elif _is_list(hint):
         yield list(_values(get_args(plain)[0], field, subject, number))[: _most(hint)]
-    elif get_origin(plain) is Literal:
-        yield from get_args(plain)
+    elif isinstance(plain, type) and issubclass(plain, StrEnum):
+        yield from map(str, plain)
     elif plain is bool:
         yield True
     elif plain is int:

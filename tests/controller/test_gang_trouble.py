@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from lamina.controller.gangs import coordinator, held_gangs, pod_groups
+from lamina.controller.gangs import coordinator, group_reader, held_gangs
 from lamina.controller.gangs.coordinator import GangCoordinator
 from lamina.errors import Outside
 from lamina.ports.kube import PLUGIN_POD_GROUPS, PODS, Kube, Object
@@ -197,8 +197,8 @@ async def evicted(cluster: Running, pod: Object, *nodes: str) -> dict[str, int]:
 async def test_no_pod_is_evicted_for_a_group_that_stays_incomplete(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(pod_groups, "_FRESH_S", 0.0)
-    monkeypatch.setattr(pod_groups, "_READING_PART", math.inf)  # else a slow reading is used for a while
+    monkeypatch.setattr(group_reader, "_FRESH_S", 0.0)
+    monkeypatch.setattr(group_reader, "_READING_PART", math.inf)  # else a slow reading is used for a while
     nodes = ("node-0", gpus(2)), ("node-1", gpus(1, prefix="T"))
     async with running(FakeKube(), tmp_path, *nodes) as cluster:
         for number, (node, _) in enumerate((nodes[0], nodes[0], nodes[1])):

@@ -89,7 +89,7 @@ class Claimed(Bench):
     def __init__(self) -> None:
         super().__init__()
         self.capacity.claims.followed = True
-        self.watches._inventories[NODE] = inventory(NODE, *gpus(2))
+        self.watches._inventories[NODE] = inventory(NODE, *gpus(2)), ()
         self.watches._update_inventory(NODE)
 
     async def pod_with_claim(self, name: str = "both", *, uses: str = "", **limits: Any) -> Object:

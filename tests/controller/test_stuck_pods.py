@@ -68,7 +68,7 @@ class Stuck(Bench):
         self.report(structs.replace(inventory(NODE, *gpus(2)), claims=(held,)))
 
     def report(self, found: Inventory) -> None:
-        self.watches._inventories[NODE] = found
+        self.watches._inventories[NODE] = found, ()
         self.watches._update_inventory(NODE)
 
     def quota(self, memory: int) -> None:

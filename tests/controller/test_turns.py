@@ -6,6 +6,7 @@ import pytest
 
 from lamina.controller.binding import turns
 from lamina.controller.binding.turns import Turns
+from lamina.core.component_names import TURNS_LEASE
 from lamina.errors import NotYet
 from lamina.ledger.ledger import DoesNotFit
 from lamina.ports.clock import FakeClock
@@ -76,7 +77,7 @@ async def test_a_deleted_lease_means_to_read_again() -> None:
     kube = FakeKube()
     one = Replica(kube, "one")
     await one.turns.take("a", fits)
-    await kube.delete(LEASES, turns.NAME, namespace="lamina-system")
+    await kube.delete(LEASES, TURNS_LEASE, namespace="lamina-system")
     await one.turns.take("a", fits)
     assert one.read == ["a", "a"]
 
@@ -177,7 +178,7 @@ async def test_a_bind_that_is_given_up_during_its_turn_ends_the_epoch() -> None:
 async def test_who_never_gets_a_turn_says_so() -> None:
     kube = FakeKube()
     kube.failing["replace"] = lambda resource, name: Conflict("another was faster")
-    await kube.create(LEASES, {"metadata": {"name": turns.NAME, "namespace": "lamina-system"}})
+    await kube.create(LEASES, {"metadata": {"name": TURNS_LEASE, "namespace": "lamina-system"}})
     with pytest.raises(NotYet, match="node a"):
         await Replica(kube, "one").turns.take("a", fits)
 

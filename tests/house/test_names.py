@@ -16,6 +16,7 @@ NOUNS = {
     "accounting": "what kube-scheduler accounts for",
     "binding": "the subresource pods/binding of Kubernetes",
     "finding": "the result of one check",
+    "holding": "what one pod holds",
     "packing": "the problem of placing pods on few GPUs",
     "partitioning": "of a GPU, by MIG",
     "patching": "of objects, by the API server",
