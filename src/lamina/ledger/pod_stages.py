@@ -12,6 +12,8 @@ from lamina.core.pod_status import is_over
 
 
 class Stage(IntEnum):
+    """How far a pod has come."""
+
     UNKNOWN = 0
     PENDING = 1
     """The pod exists and has no node."""

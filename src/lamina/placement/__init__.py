@@ -1,5 +1,12 @@
-"""Placement: which GPUs of which node a pod gets, and in numbers why it gets none. Pure: no I/O, no clock."""
+"""Placement: which GPUs of which node a pod gets, and in numbers why it gets none. Pure: no I/O, no clock.
 
+A library of its own: docs/how-to/use-as-a-library.md shows it at work. `packing` has a face of its own, as it needs
+NumPy.
+"""
+
+from lamina.core.gpus import Gpu, Inventory
+from lamina.core.ledger import Taken, taken_by
+from lamina.core.requests import ContainerRequest, GpuSelector, PodRequest
 from lamina.placement.explanation.misfit import Misfit
 from lamina.placement.explanation.summary import Miss, miss_of, summary
 from lamina.placement.hosts.hosts import Hosts
@@ -19,16 +26,22 @@ __all__ = [
     "FITS",
     "NO_NODE",
     "Cause",
+    "ContainerRequest",
     "Explanation",
+    "Gpu",
+    "GpuSelector",
     "HostRefusal",
     "Hosts",
+    "Inventory",
     "Misfit",
     "Miss",
     "NodeNames",
     "NodeState",
     "NodeTable",
     "PodPlacement",
+    "PodRequest",
     "Survey",
+    "Taken",
     "alike",
     "counted",
     "explain",
@@ -39,4 +52,5 @@ __all__ = [
     "node_score",
     "remedies",
     "summary",
+    "taken_by",
 ]
