@@ -4,9 +4,10 @@ import pytest
 
 from lamina.core.gpus import Gpu, Mode
 from lamina.core.grants import ComputePolicy
-from lamina.core.ledger import Taken
+from lamina.core.ledger import Taken, taken_by
 from lamina.core.requests import ContainerRequest, GpuSelector
-from lamina.placement import Cause, NodeState, fit
+from lamina.placement import Cause, NodeState, PodPlacement, fit
+from lamina.placement.rules.refusal import refusal_of_shares
 from tests.placement.nodes import ask, gpus, missed, node, placed, request, uuids
 
 IDLE = Taken()
@@ -14,34 +15,35 @@ LIGHT = Taken(1, 100, 0)
 WHOLE = Taken(1, 32768, 100, True)
 
 
-@pytest.mark.parametrize(
-    ("container", "taken", "cause"),
-    [
-        (ask(32768), IDLE, None),
-        (ask(32769), IDLE, Cause.SIZE),
-        (ask(32668), LIGHT, None),
-        (ask(32669), LIGHT, Cause.MEMORY),
-        (ask(percent=100), IDLE, None),
-        (ask(percent=100), LIGHT, Cause.MEMORY),
-        (ask(percent=99), LIGHT, None),
-        (ask(1, 40), Taken(1, 1, 60), None),
-        (ask(1, 41), Taken(1, 1, 60), Cause.CORES),
-        (ask(1, 0), Taken(1, 1, 99), None),
-        (ask(1, 0), Taken(2, 2, 100), Cause.TIME),
-        (ask(1, 1), Taken(2, 2, 100), Cause.CORES),
-        (ask(1, 100), IDLE, None),
-        (ask(1, 100), LIGHT, Cause.NOT_IDLE),
-        (ask(1, 99), LIGHT, None),
-        (ask(1), Taken(9, 9, 0), None),
-        (ask(1), Taken(10, 10, 0), Cause.SLOTS),
-        (ask(), IDLE, None),
-        (ask(), LIGHT, Cause.NOT_IDLE),
-        (ask(), WHOLE, Cause.NOT_IDLE),
-        (ask(1), WHOLE, Cause.HELD),
-        (ask(1), Taken(1, 1, 0, True), Cause.HELD),
-        (ask(1), Taken(12, 90000, 300), Cause.SLOTS),
-    ],
-)
+EDGES = [
+    (ask(32768), IDLE, None),
+    (ask(32769), IDLE, Cause.SIZE),
+    (ask(32668), LIGHT, None),
+    (ask(32669), LIGHT, Cause.MEMORY),
+    (ask(percent=100), IDLE, None),
+    (ask(percent=100), LIGHT, Cause.MEMORY),
+    (ask(percent=99), LIGHT, None),
+    (ask(1, 40), Taken(1, 1, 60), None),
+    (ask(1, 41), Taken(1, 1, 60), Cause.CORES),
+    (ask(1, 0), Taken(1, 1, 99), None),
+    (ask(1, 0), Taken(2, 2, 100), Cause.TIME),
+    (ask(1, 1), Taken(2, 2, 100), Cause.CORES),
+    (ask(1, 100), IDLE, None),
+    (ask(1, 100), LIGHT, Cause.NOT_IDLE),
+    (ask(1, 99), LIGHT, None),
+    (ask(1), Taken(9, 9, 0), None),
+    (ask(1), Taken(10, 10, 0), Cause.SLOTS),
+    (ask(), IDLE, None),
+    (ask(), LIGHT, Cause.NOT_IDLE),
+    (ask(), WHOLE, Cause.NOT_IDLE),
+    (ask(1), WHOLE, Cause.HELD),
+    (ask(1), Taken(1, 1, 0, True), Cause.HELD),
+    (ask(1), Taken(12, 90000, 300), Cause.SLOTS),
+]
+"""A container, what others have of the GPU, and why the GPU does not take the container."""
+
+
+@pytest.mark.parametrize(("container", "taken", "cause"), EDGES)
 def test_a_gpu_takes_a_container_or_gives_the_reason(
     container: ContainerRequest, taken: Taken, cause: Cause | None
 ) -> None:
@@ -50,6 +52,37 @@ def test_a_gpu_takes_a_container_or_gives_the_reason(
         placed(answer)
     else:
         assert missed(answer).cause is cause
+
+
+@pytest.mark.parametrize(("container", "taken", "cause"), EDGES)
+def test_shares_that_are_chosen_are_refused_for_the_same_reason(
+    container: ContainerRequest, taken: Taken, cause: Cause | None
+) -> None:
+    """Binding asks so, after other pods may have come. A share without cores stays when the time has been granted."""
+    idle, busy = node(gpus(1)), node(gpus(1), {"GPU-0": taken})
+    answer = fit(request(container), idle)
+    if not isinstance(answer, PodPlacement):
+        assert cause is Cause.SIZE
+        return
+    shares = taken_by(placed(answer).containers)["GPU-0"]
+    assert refusal_of_shares(shares, busy.gpus[0]) is (None if cause is Cause.TIME else cause)
+
+
+@pytest.mark.parametrize(
+    ("shares", "cause"),
+    [
+        (Taken(1, 32768), None),
+        (Taken(1, 32769), Cause.SIZE),
+        (Taken(1, 1, 100), None),
+        (Taken(1, 1, 101), Cause.SIZE),
+        (Taken(10, 1), None),
+        (Taken(11, 1), Cause.SLOTS),
+        (Taken(1, 1, most=1), None),
+        (Taken(2, 1, most=1), Cause.SLOTS),
+    ],
+)
+def test_shares_beyond_the_whole_gpu_are_refused(shares: Taken, cause: Cause | None) -> None:
+    assert refusal_of_shares(shares, node(gpus(1)).gpus[0]) is cause
 
 
 @pytest.mark.parametrize(("taken", "cause"), [(LIGHT, None), (Taken(1, 1, 100), None), (Taken(1, 1, 101), Cause.CORES)])
