@@ -6,7 +6,7 @@ from pathlib import Path
 
 import numpy as np
 
-from lamina.operations.simulate.trace_rows import PodRow, node_rows, pod_rows
+from lamina.operations.simulate.trace_rows import PodOfTrace, node_rows, pod_rows
 from lamina.placement.packing.cluster import REFUSED, Ask, Cluster
 
 TRACES = Path(__file__).resolve().parents[3] / "shared" / "traces"
@@ -105,7 +105,7 @@ def names(folder: Path) -> list[str]:
     return sorted(path.name[len(head) : -len(tail)] for path in folder.glob(PODS.format("*")))
 
 
-def _pod(row: PodRow, models: tuple[str, ...]) -> Pod:
+def _pod(row: PodOfTrace, models: tuple[str, ...]) -> Pod:
     milli = row.gpu_milli if row.gpus == 1 else GPU
     accepted = row.models or models
     memory = tuple(milli if model in accepted else REFUSED for model in models) if row.gpus else (0,) * len(models)

@@ -15,9 +15,9 @@ from lamina.ledger.pod_stages import pod_state
 from lamina.ledger.pods import parse_pod
 from lamina.ledger.ungranted_pods import running_request
 from lamina.operations.advise.defrag import advice
-from lamina.operations.cluster_view import ClusterView
-from lamina.operations.pending_reasons import waiting_because, why
 from lamina.ports.kube import Object
+from lamina.report.cluster_view import ClusterView
+from lamina.report.reasons import waiting_because, why
 
 MIB = 16000
 INVENTORY = Inventory(

@@ -6,7 +6,7 @@ from lamina.configuration.config_map import IN_FORCE
 from lamina.ports.kube import CONFIG_MAPS, RESOURCE_QUOTAS, Object
 from lamina.ports.kube.fake import FakeKube
 from tests.cli.commands import Commands
-from tests.operations.clusters import cluster, container, grant, inventory, pod
+from tests.report.clusters import cluster, container, grant, inventory, pod
 
 REFUSAL = "ConfigMap lamina-system/lamina: unknown key deviceSplitCont in hami; did you mean deviceSplitCount?"
 WARNING = f"Warning: the previous configuration is in force: {REFUSAL}"

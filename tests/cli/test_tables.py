@@ -14,11 +14,11 @@ from lamina.core.gpus import Gpu, Inventory, MigInstance, Mode
 from lamina.core.grants import ContainerGrant, Grant, Share
 from lamina.core.survivors import Survivor
 from lamina.ledger.ledger import Ledger
-from lamina.operations.agent_metrics import ClusterUse
-from lamina.operations.cluster_view import ClusterView
-from lamina.operations.pending_reasons import why
-from lamina.operations.share_rows import share_rows
 from lamina.ports.kube import Object
+from lamina.report.cluster_use import ClusterUse
+from lamina.report.cluster_view import ClusterView
+from lamina.report.reasons import why
+from lamina.report.share_rows import share_rows
 
 INVENTORY = Inventory(
     node="node-0",
@@ -51,7 +51,8 @@ def cluster(*pods: Object, inventories: tuple[Inventory, ...] = (INVENTORY,)) ->
     }
     ledger = Ledger()
     for inventory in inventories:
-        ledger.observe_inventory(inventory)
+        confirmed = tuple(f"{each.namespace}/{each.pod_uid}" for each in inventory.survivors)
+        ledger.observe_inventory(inventory, confirmed=confirmed)
     return ClusterView(DEFAULT, list(pods), grants, {inventory.node: inventory for inventory in inventories}, ledger)
 
 
@@ -61,7 +62,7 @@ SURVIVOR = Survivor(
     pod_uid="uid-of-old",
     containers=(ContainerGrant(name="main", shares=(Share(gpu="GPU-1", memory_mib=9000, cores=30),)),),
 )
-OUTLIVED = msgspec.structs.replace(INVENTORY, survivors=(SURVIVOR,), confirmed_survivors=("default/uid-of-old",))
+OUTLIVED = msgspec.structs.replace(INVENTORY, survivors=(SURVIVOR,))
 
 
 def printed(seen: ClusterView, width: int = 200) -> list[str]:

@@ -7,8 +7,8 @@ import pytest
 from lamina.cli.terminal_keys import frame, keys_in
 from lamina.cli.top_screen import ORDERS, TopReading, TopScreen, parse_filter
 from lamina.errors import BadInput
-from lamina.operations.gpu_rows import GpuRow
-from lamina.operations.share_rows import ShareEntry
+from lamina.report.gpus import GpuRow
+from lamina.report.share_rows import ShareEntry
 
 
 def share(pod: str, **fields: Any) -> ShareEntry:

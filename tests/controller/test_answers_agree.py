@@ -15,12 +15,12 @@ from lamina.configuration import load
 from lamina.core.gpus import Gpu, Inventory, Mode
 from lamina.core.objects import write_spec
 from lamina.dialects import fill_defaults, parse
-from lamina.operations.cluster_view import ClusterObjects, ClusterView, view_of
-from lamina.operations.fit_check import FitCheck
-from lamina.operations.pending_reasons import waiting_because, why_pod
-from lamina.operations.pod_rows import pod_rows
-from lamina.operations.pod_templates import PodTemplate
 from lamina.ports.kube import GRANTS, PODS, Object
+from lamina.report.cluster_view import ClusterObjects, ClusterView, view_of
+from lamina.report.pod_templates import PodTemplate
+from lamina.report.pods import pod_rows
+from lamina.report.reasons import waiting_because, why_pod
+from lamina.report.what_fits import FitCheck
 from tests.controller.binders import Bench
 
 CONFIG = load("{}", "configuration")

@@ -16,8 +16,8 @@ from lamina.dialects.claim_gate import GATE, gate_claims
 from lamina.dra.names import DRIVER
 from lamina.ledger.pod_stages import PodState, Stage
 from lamina.ledger.used_claims import ClaimName
-from lamina.operations.claim_quotas import WaitingForQuotas
 from lamina.ports.kube import EVENTS, PODS, EventRecorder, Object
+from lamina.report.claim_quotas import WaitingForQuotas
 from tests.controller.binders import Bench
 from tests.controller.cluster import gpus, inventory
 

@@ -28,7 +28,6 @@ from lamina.core.objects import read_inventory, write_spec
 from lamina.core.survivors import Survivor
 from lamina.ledger.lingering_pods import LingeringPods
 from lamina.ledger.used_claims import UsedClaims
-from lamina.operations import cluster_view
 from lamina.operations.borrower_rounds import BorrowerRounds
 from lamina.operations.idle_rounds import IdleRounds
 from lamina.operations.notices import Notices
@@ -46,10 +45,11 @@ from lamina.ports.kube import (
     Resource,
 )
 from lamina.ports.kube.fake import FakeKube
+from lamina.report import cluster_view
 from tests.controller import evil_inventories
 from tests.controller.evil_inventories import EVIL, HUGE, SMALL, Subject
-from tests.operations.clusters import container, grant, inventory, pod
 from tests.operations.defrag_cluster import Jumping
+from tests.report.clusters import container, grant, inventory, pod
 
 NODE, NAMESPACE = "n", "victim"
 SETTINGS = f"""

@@ -11,23 +11,24 @@ from lamina.configuration import DEFAULT
 from lamina.dialects.groups import GROUP_ANNOTATION, GROUP_LABEL
 from lamina.install import rights as install_rights
 from lamina.install import rights_of_commands
-from lamina.operations import agent_metrics, cluster_view
+from lamina.operations import agent_metrics
 from lamina.operations.advise.defrag import plan
 from lamina.operations.dashboard.board import Board
 from lamina.operations.dashboard.feed import ClusterFeed
 from lamina.operations.dashboard.viewers import DashboardViewers
 from lamina.operations.defrag import DefragRun
 from lamina.operations.defrag_rounds import Rounds
-from lamina.operations.fit_groups import read_needed
 from lamina.operations.mig import mig_nodes
 from lamina.operations.node_labels import labeled_nodes
-from lamina.operations.pod_claims import read_claims
-from lamina.operations.pod_templates import PodTemplate
-from lamina.operations.refused_memory import last_refusal
-from lamina.operations.refused_workloads import refused_workloads
 from lamina.ports.clock import FakeClock
 from lamina.ports.kube import CONFIG_MAPS, INVENTORIES, NODES, PODS, RESOURCE_CLAIMS, RESOURCE_QUOTAS, RESOURCE_SLICES
 from lamina.ports.kube.fake import FakeKube
+from lamina.report import cluster_view
+from lamina.report.fit_groups import read_needed
+from lamina.report.pod_claims import read_claims
+from lamina.report.pod_templates import PodTemplate
+from lamina.report.refused_memory import last_refusal
+from lamina.report.refused_workloads import refused_workloads
 from tests.agent.node import RESOURCE, container, share
 from tests.agent.running_agent import Running as Agent
 from tests.cli.doctor_patient import Patient

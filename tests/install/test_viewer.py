@@ -26,7 +26,7 @@ from lamina.ports.kube import (
 from lamina.ports.kube.fake import FakeKube
 from tests.cli.commands import Commands
 from tests.operations.agent_pages import agent_pod
-from tests.operations.clusters import cluster, container, grant, inventory, pod
+from tests.report.clusters import cluster, container, grant, inventory, pod
 from tests.waiting import until
 
 ROLE = next(each for each in objects() if isinstance(each, dict) and each["metadata"].get("name") == "lamina-view")

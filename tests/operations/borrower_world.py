@@ -9,8 +9,8 @@ from lamina.core.borrowers import DisplacedBorrower
 from lamina.core.gpus import Inventory
 from lamina.operations.borrower_rounds import BorrowerRounds
 from lamina.ports.kube import PODS
-from tests.operations.clusters import inventory
 from tests.operations.idle_world import World
+from tests.report.clusters import inventory
 
 ON = "seconds: 30, noticeSeconds: 60, namespaces: [default]"
 

@@ -5,7 +5,7 @@ from lamina.core.objects import write_spec
 from lamina.ports.clock import FakeClock
 from lamina.ports.kube import GRANTS, INVENTORIES, NODES, PODS, Object, Patch, Resource
 from lamina.ports.kube.fake import FakeKube
-from tests.operations.clusters import container, grant, inventory, pod
+from tests.report.clusters import container, grant, inventory, pod
 
 MIB = 2000
 

@@ -17,9 +17,9 @@ from lamina.ledger.grant_objects import grant_record
 from lamina.operations.idle_rounds import IdleRounds
 from lamina.ports.kube import DEPLOYMENTS, EVENTS, GRANTS, PODS, STATEFUL_SETS, EventRecorder, Object
 from lamina.ports.kube.fake import FakeKube
-from tests.operations.clusters import container, grant, inventory, pod
 from tests.operations.defrag_cluster import Jumping
 from tests.operations.defrag_controller import Role
+from tests.report.clusters import container, grant, inventory, pod
 
 HOUR_S, NOTICE_S = 3600.0, 1800.0
 

@@ -2,9 +2,10 @@
 
 import pytest
 
-from lamina.operations.agent_metrics import AT_ONCE, ClusterUse, GpuLoad, MigDeviceOf, ShareFigures, read_use
+from lamina.operations.agent_metrics import AT_ONCE, read_use
 from lamina.ports.kube import NODES, PODS, Refused
 from lamina.ports.kube.fake import FakeKube
+from lamina.report.cluster_use import ClusterUse, GpuLoad, MigDeviceOf, ShareFigures
 from tests.operations.agent_pages import agent_pod, claim_lines, gpu_lines, mig_lines, native_lines, serve, share_lines
 
 

@@ -11,7 +11,7 @@ from lamina.errors import BadInput
 from lamina.operations.cordon import set_cordoned
 from lamina.ports.kube import INVENTORIES, NODES, Conflict, Object, Patch, Resource
 from lamina.ports.kube.fake import FakeKube
-from tests.operations.clusters import cluster, inventory
+from tests.report.clusters import cluster, inventory
 
 
 async def annotation(kube: FakeKube) -> str | None:

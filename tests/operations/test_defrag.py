@@ -5,10 +5,10 @@ import pytest
 from lamina.core.gpus import CORDON
 from lamina.errors import Outside
 from lamina.operations.advise.defrag import plan
-from lamina.operations.cluster_view import read
 from lamina.operations.defrag import DefragRun
 from lamina.ports.kube import DISRUPTION_BUDGETS, NODES, PODS
 from lamina.ports.kube.fake import FakeKube
+from lamina.report.cluster_view import read
 from tests.operations.defrag_cluster import Cluster, Jumping
 
 

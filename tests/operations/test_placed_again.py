@@ -12,11 +12,11 @@ from lamina.core.gpus import Gpu
 from lamina.core.ledger import Taken
 from lamina.operations.advise.defrag import plan
 from lamina.operations.advise.placed_again import Place, PlacedAgain
-from lamina.operations.cluster_view import read
 from lamina.operations.simulate.replay import Replay
 from lamina.operations.simulate.workload import SimNode, SimPod
 from lamina.placement.eviction.defrag import Resident, advise
 from lamina.ports.kube import CONFIG_MAPS, INVENTORIES
+from lamina.report.cluster_view import read
 from tests.operations.defrag_cluster import Cluster
 from tests.placement.nodes import ask, request
 

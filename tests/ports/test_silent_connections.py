@@ -19,8 +19,8 @@ from lamina.ports.kube.client import KubeClient, connect
 from lamina.ports.kube.follow import SYNCED, follow
 from lamina_lab.api.server import ApiServer, serve
 from tests.lab_api.servers import FakeKubelets
-from tests.operations.clusters import inventory
 from tests.ports.silence import SilentProxy, silent_proxy
+from tests.report.clusters import inventory
 from tests.waiting import until
 
 SILENT_S = 0.5

@@ -98,6 +98,6 @@ def _own_form(text: str, where: str) -> str:
 
 def _in_force(kubeconfig: Path | None) -> "TextInForce":
     from lamina.cli.connection import with_cluster
-    from lamina.operations.cluster_view import text_in_force
+    from lamina.report.cluster_view import text_in_force
 
     return with_cluster(kubeconfig, text_in_force)

@@ -9,9 +9,9 @@ from typing import TYPE_CHECKING, TypeVar
 import typer
 
 if TYPE_CHECKING:
-    from lamina.operations.agent_metrics import ClusterUse
-    from lamina.operations.cluster_view import ClusterView
     from lamina.ports.kube.client import KubeClient
+    from lamina.report.cluster_use import ClusterUse
+    from lamina.report.cluster_view import ClusterView
 
 _T = TypeVar("_T")
 _SHOWN_NODES = 5
@@ -56,7 +56,7 @@ def read_cluster(kubeconfig: Path | None) -> "ClusterView":
 
     Raises BadInput where Lamina is not installed.
     """
-    from lamina.operations import cluster_view
+    from lamina.report import cluster_view
 
     cluster = with_cluster(kubeconfig, cluster_view.read)
     warn_of_refused_configuration(cluster)

@@ -46,9 +46,9 @@ def cost(
     from lamina.cli.connection import warn_of_refused_configuration, with_cluster
     from lamina.cli.documents import print_document
     from lamina.errors import BadInput
-    from lamina.operations import cluster_view
     from lamina.operations.cost import agents, rows
     from lamina.operations.cost import prometheus as grown
+    from lamina.report import cluster_view
 
     one_of(output, _OUTPUTS, "--output")
     one_of(by, (rows.NAMESPACE, rows.WORKLOAD, rows.LABEL), "--by")

@@ -22,9 +22,9 @@ def defrag(
     from lamina.cli.connection import with_cluster
     from lamina.cli.terminal import console
     from lamina.operations.advise.defrag import advice, plan
-    from lamina.operations.cluster_view import read
     from lamina.operations.defrag import DefragRun
     from lamina.ports.clock import SystemClock
+    from lamina.report.cluster_view import read
 
     async def run(kube: "KubeClient") -> None:
         cluster = await read(kube, hosts=True)

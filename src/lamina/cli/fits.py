@@ -11,8 +11,8 @@ from lamina.cli.options import ANSWER_OUTPUTS, AnswerOutput, Kubeconfig, Namespa
 
 if TYPE_CHECKING:
     from lamina.dialects.groups import GroupName
-    from lamina.operations.cluster_view import ClusterView
     from lamina.ports.kube import Kube
+    from lamina.report.cluster_view import ClusterView
 
 _STDIN = Path("-")
 
@@ -44,11 +44,11 @@ def fits(
     )
     from lamina.cli.documents import print_document
     from lamina.cli.terminal import console
-    from lamina.operations import cluster_view
-    from lamina.operations.fit_check import FitCheck
-    from lamina.operations.fit_groups import read_needed
-    from lamina.operations.pod_templates import claim_manifests, pod_groups, pod_templates
     from lamina.ports.user_files import read_text
+    from lamina.report import cluster_view
+    from lamina.report.fit_groups import read_needed
+    from lamina.report.pod_templates import claim_manifests, pod_groups, pod_templates
+    from lamina.report.what_fits import FitCheck
 
     one_of(output, ANSWER_OUTPUTS, "--output")
     text = sys.stdin.read() if file == _STDIN else read_text(file)

@@ -4,7 +4,7 @@ from collections.abc import Iterator, Sequence
 
 from rich.table import Table
 
-from lamina.operations.gpu_rows import HEALTHY, GpuRow
+from lamina.report.gpus import HEALTHY, GpuRow
 
 UNKNOWN = "-"
 _HEAD = ("NODE", "GPU", "MODEL", "MODE", "GRANTED", "USED", "FREE", "COMPUTE", "BUSY", "SLOTS", "STATE", "PODS")

@@ -8,8 +8,8 @@ from lamina.cli.options import Kubeconfig, NoHeaders, Output, Selector, SortBy, 
 
 if TYPE_CHECKING:
     from lamina.cli.lists import ListReading
-    from lamina.operations.gpu_rows import GpuRow
     from lamina.ports.kube import ProxiedKube
+    from lamina.report.gpus import GpuRow
 
 
 def gpus(
@@ -32,14 +32,16 @@ def gpus(
     from lamina.cli.connection import silent_agents, warnings
     from lamina.cli.gpu_table import gpu_table
     from lamina.cli.lists import ListForm, ListKind, ListReading, list_objects
-    from lamina.operations import agent_metrics, cluster_view, gpu_rows
+    from lamina.operations import agent_metrics
     from lamina.operations.node_labels import labeled_nodes
     from lamina.ports.kube.selectors import label_selector
+    from lamina.report import cluster_view
+    from lamina.report.gpus import ORDERS, GpuRow, gpu_rows, in_order, of_node
 
-    one_of(sort, gpu_rows.ORDERS, "--sort")
+    one_of(sort, ORDERS, "--sort")
     selected = label_selector(selector) if selector else None
     kind = ListKind(
-        row=gpu_rows.GpuRow,
+        row=GpuRow,
         table=lambda rows, wide: gpu_table(rows, wide=wide),
         name=lambda row: f"{row.node}/{row.gpu}",
         title=lambda row: f"GPU {row.gpu} of node {row.node}",
@@ -51,8 +53,8 @@ def gpus(
         names = await labeled_nodes(kube, cluster.inventories, selected)
         asked = [node] if node in cluster.inventories else names
         use = await agent_metrics.read_use(kube, asked, cluster.pods)
-        rows = gpu_rows.in_order(gpu_rows.gpu_rows(cluster, use), sort)
-        chosen = gpu_rows.of_node(rows, node, cluster) if node else rows
+        rows = in_order(gpu_rows(cluster, use), sort)
+        chosen = of_node(rows, node, cluster) if node else rows
         return ListReading([row for row in chosen if row.node in names], silent_agents(use), warnings(cluster))
 
     list_objects(kind, ListForm(output, sort_by, not no_headers, watch), kubeconfig, read)

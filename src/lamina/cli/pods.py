@@ -8,8 +8,8 @@ from lamina.cli.options import Kubeconfig, Namespace, NoHeaders, Output, Selecto
 
 if TYPE_CHECKING:
     from lamina.cli.lists import ListReading
-    from lamina.operations.pod_rows import PodEntry
     from lamina.ports.kube import ProxiedKube
+    from lamina.report.pods import PodRow
 
 
 def pods(
@@ -32,16 +32,17 @@ def pods(
     from lamina.cli import tables
     from lamina.cli.connection import chosen_namespace, silent_agents, warnings
     from lamina.cli.lists import ListForm, ListKind, ListReading, list_objects
-    from lamina.operations import agent_metrics, cluster_view
-    from lamina.operations.pod_rows import PodEntry, deleted_rows, pods_with_gpus, rows_of
-    from lamina.operations.refused_workloads import refused_workloads
+    from lamina.operations import agent_metrics
     from lamina.ports.kube.selectors import label_selector
+    from lamina.report import cluster_view
+    from lamina.report.pods import PodRow, deleted_rows, pods_with_gpus, rows_of
+    from lamina.report.refused_workloads import refused_workloads
 
     namespace = "" if all_namespaces else chosen_namespace(namespace, kubeconfig)
     selected = label_selector(selector) if selector else None
     scope = "this cluster" if all_namespaces else f"namespace {namespace}"
     kind = ListKind(
-        row=PodEntry,
+        row=PodRow,
         table=lambda rows, wide: tables.pod_table(rows, wide=wide, namespaces=all_namespaces),
         name=lambda row: row.pod if "/" in row.pod else f"pod/{row.pod}",
         title=lambda row: f"{row.namespace}/{row.pod}{' (deleted)' if row.status == 'Deleted' else ''}",
@@ -49,7 +50,7 @@ def pods(
         notes=tables.reasons,
     )
 
-    async def read(kube: "ProxiedKube") -> "ListReading[PodEntry]":
+    async def read(kube: "ProxiedKube") -> "ListReading[PodRow]":
         cluster = await cluster_view.read(kube, claims=True)
         where = None if all_namespaces else namespace
         shown = pods_with_gpus(cluster, where, selected)

@@ -11,9 +11,9 @@ from rich.table import Table
 
 from lamina.cli.gpu_table import amount
 from lamina.cli.terminal import print_table
-from lamina.operations.cluster_view import ClusterView
-from lamina.operations.held_shares import HeldShare
-from lamina.operations.pod_rows import PodEntry, pod_rows
+from lamina.report.cluster_view import ClusterView
+from lamina.report.pods import PodRow, pod_rows
+from lamina.report.shares import HeldShare
 
 _HEAD = ("POD", "STATUS", "NODE", "GPU", "MEMORY")
 _USE = ("USED", "PEAK")
@@ -35,7 +35,7 @@ def print_pods(console: Console, cluster: ClusterView, namespace: str | None) ->
     return True
 
 
-def pod_table(rows: Sequence[PodEntry], *, wide: bool, namespaces: bool) -> Table:
+def pod_table(rows: Sequence[PodRow], *, wide: bool, namespaces: bool) -> Table:
     """USED and PEAK are there where an agent says what is used. A wide table has containers, modes and UUIDs too,
     another one containers where a pod has several with shares."""
     numbers = _numbers(rows)
@@ -52,17 +52,17 @@ def pod_table(rows: Sequence[PodEntry], *, wide: bool, namespaces: bool) -> Tabl
     return table
 
 
-def reasons(rows: Sequence[PodEntry]) -> Iterator[str]:
+def reasons(rows: Sequence[PodRow]) -> Iterator[str]:
     """The sentences that the table has numbers of."""
     return (f"({number}) {reason}" for reason, number in _numbers(rows).items())
 
 
-def _numbers(rows: Sequence[PodEntry]) -> dict[str, int]:
+def _numbers(rows: Sequence[PodRow]) -> dict[str, int]:
     found = dict.fromkeys(row.reason for row in rows if row.reason)
     return {reason: number for number, reason in enumerate(found, 1)}
 
 
-def _cells(row: PodEntry) -> Iterator[str]:
+def _cells(row: PodRow) -> Iterator[str]:
     yield row.pod
     yield row.status
     yield row.node
@@ -70,17 +70,17 @@ def _cells(row: PodEntry) -> Iterator[str]:
     yield "\n".join(_memory(share) for share in row.shares)
 
 
-def _used(row: PodEntry) -> Iterator[str]:
+def _used(row: PodRow) -> Iterator[str]:
     yield "\n".join(amount(share.used_mib, "MiB") for share in row.shares)
     yield "\n".join(amount(share.peak_mib, "MiB") for share in row.shares)
 
 
-def _computes(row: PodEntry) -> str:
+def _computes(row: PodRow) -> str:
     devices = ", ".join(f"{number} {name}" for name, number in row.devices.items())
     return devices or "\n".join(_compute(share) for share in row.shares)
 
 
-def _more(row: PodEntry) -> Iterator[str]:
+def _more(row: PodRow) -> Iterator[str]:
     yield "\n".join(f"{share.container}{' (init)' if share.init else ''}" for share in row.shares)
     yield "\n".join(share.mode for share in row.shares)
     yield "\n".join(share.gpu for share in row.shares)

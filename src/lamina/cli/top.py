@@ -54,10 +54,11 @@ def top(
 async def read_once(kube: "ProxiedKube", screen: "TopScreen", clock: "Clock") -> None:
     """Read the cluster into the screen. Raises Outside, BadInput."""
     from lamina.cli.top_screen import TopReading
-    from lamina.operations import agent_metrics, cluster_view
-    from lamina.operations.gpu_rows import gpu_rows
-    from lamina.operations.share_rows import share_rows
+    from lamina.operations import agent_metrics
     from lamina.ports.kube.moments import rfc3339
+    from lamina.report import cluster_view
+    from lamina.report.gpus import gpu_rows
+    from lamina.report.share_rows import share_rows
 
     cluster = await cluster_view.read(kube)
     use = await agent_metrics.read_use(kube, cluster.inventories, cluster.pods)

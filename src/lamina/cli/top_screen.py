@@ -7,8 +7,8 @@ from typing import Any, NamedTuple
 
 from lamina.cli.screen_table import ScreenColumn, screen_table, shortened
 from lamina.errors import BadInput
-from lamina.operations.gpu_rows import GpuRow
-from lamina.operations.share_rows import ShareEntry
+from lamina.report.gpus import GpuRow
+from lamina.report.share_rows import ShareEntry
 
 _HELP = "q quit  g GPUs  p pods  s sort  r reverse  / filter  up, down, page scroll"
 _FILTERS = ("node", "namespace", "pod", "model")

@@ -16,8 +16,8 @@ if TYPE_CHECKING:
     from lamina.cli.lists import ListForm, ListKind, ListReading
     from lamina.operations.advise.shares import IdleShare, ShareAdvice
     from lamina.operations.advise.use_histories import UseOverTime
-    from lamina.operations.cluster_view import ClusterView
     from lamina.ports.kube import ProxiedKube
+    from lamina.report.cluster_view import ClusterView
 
 R = TypeVar("R", bound=msgspec.Struct)
 _HOUR_S = 3600
@@ -104,8 +104,8 @@ def _list(
 ) -> None:
     from lamina.cli.connection import warnings
     from lamina.cli.lists import ListReading, list_objects
-    from lamina.operations import cluster_view
     from lamina.operations.advise.use_histories import read_use_over_time
+    from lamina.report import cluster_view
 
     async def read(kube: "ProxiedKube") -> "ListReading[R]":
         cluster = await cluster_view.read(kube)

@@ -32,9 +32,10 @@ def why(
     )
     from lamina.cli.documents import print_document
     from lamina.cli.terminal import console
-    from lamina.operations import cluster_view, pending_reasons, workloads
-    from lamina.operations.device_taint_rules import taint_lines
-    from lamina.operations.refused_memory import last_refusal
+    from lamina.operations import workloads
+    from lamina.report import cluster_view, reasons
+    from lamina.report.device_taint_rules import taint_lines
+    from lamina.report.refused_memory import last_refusal
 
     one_of(output, ANSWER_OUTPUTS, "--output")
     chosen = chosen_namespace(namespace, kubeconfig)
@@ -45,11 +46,11 @@ def why(
         warn_of_unread_nodes(cluster)
         if "/" in name and not name.startswith(("pod/", "pods/")):
             return await workloads.why(kube, cluster, chosen, name)
-        pod = pending_reasons.pod_named(cluster, chosen, name.rpartition("/")[2])
-        lines = [*pending_reasons.why(cluster, chosen, pod["metadata"]["name"])]
+        pod = reasons.pod_named(cluster, chosen, name.rpartition("/")[2])
+        lines = [*reasons.why(cluster, chosen, pod["metadata"]["name"])]
         lines += await last_refusal(kube, pod) if pod["spec"].get("nodeName") else await taint_lines(kube, [pod])
-        waits = bool(pending_reasons.waiting_because(cluster, pod))
-        return workloads.Explained(lines, waits, runs=pending_reasons.all_run(pod))
+        waits = bool(reasons.waiting_because(cluster, pod))
+        return workloads.Explained(lines, waits, runs=reasons.all_run(pod))
 
     explained = with_cluster(kubeconfig, explain)
     if output != "text":

@@ -16,12 +16,12 @@ from lamina.dialects.groups import group_of
 from lamina.errors import BadInput, Outside
 from lamina.ledger.disruption import violations
 from lamina.ledger.grant_objects import grant_record
-from lamina.operations.cluster_view import ClusterView, read, readable
 from lamina.operations.cordon import set_cordoned
 from lamina.placement.eviction.defrag import DefragStep
 from lamina.placement.eviction.relocation import Batch, BatchState, MovedPod, batches, changed, outcome
 from lamina.ports.clock import Clock
 from lamina.ports.kube import DISRUPTION_BUDGETS, GRANTS, INVENTORIES, PODS, Kube, NotFound, Object
+from lamina.report.cluster_view import ClusterView, read, readable
 
 _EVERY_S = 2.0
 

@@ -13,13 +13,13 @@ from lamina.controller.assembly import Controller
 from lamina.errors import BadInput, Outside
 from lamina.ledger.disruption import violations
 from lamina.operations.advise.defrag import plan
-from lamina.operations.cluster_view import ClusterView, read
 from lamina.operations.cordon import set_cordoned
 from lamina.operations.defrag import DefragRun, Unrecorded
 from lamina.operations.defrag_record import HOUR_S, DefragRecord, RecordStore
 from lamina.placement.eviction.defrag import DefragStep
 from lamina.ports.kube import DISRUPTION_BUDGETS, NODES, PODS, Object
 from lamina.ports.polling import FailureLog, poll
+from lamina.report.cluster_view import ClusterView, read
 
 log = logging.getLogger(__name__)
 

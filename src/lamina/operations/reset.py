@@ -23,9 +23,6 @@ from lamina.core.objects import read_inventory
 from lamina.core.pod_status import is_over
 from lamina.dialects import parse, resource_names
 from lamina.errors import BadInput, LaminaError
-from lamina.operations import cluster_view
-from lamina.operations.held_claims import shares_by_claims
-from lamina.operations.native_capacity import counted
 from lamina.ports.clock import Clock
 from lamina.ports.kube import (
     CONFIG_MAPS,
@@ -40,6 +37,9 @@ from lamina.ports.kube import (
     Object,
     Resource,
 )
+from lamina.report import cluster_view
+from lamina.report.claim_shares import shares_by_claims
+from lamina.report.native_capacity import counted
 
 _LOOK_S = 0.5
 

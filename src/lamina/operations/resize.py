@@ -25,11 +25,11 @@ from lamina.ledger.resize_answers import (
     without_grant,
 )
 from lamina.ledger.resize_requests import read_wishes, wanted
-from lamina.operations.cluster_view import readable, text_in_force
 from lamina.operations.template_resize import TemplateResizer
 from lamina.operations.workloads import find_workload, pods_of
 from lamina.ports.clock import Clock
 from lamina.ports.kube import GRANTS, INVENTORIES, PODS, Kube, NotFound, Object, Refused
+from lamina.report.cluster_view import readable, text_in_force
 
 ANSWER_S = 60.0
 """How long the controller and the agent of the node may take."""

@@ -16,7 +16,6 @@ from lamina.errors import BadInput
 from lamina.install.cleaner import CLEANER, cleaner
 from lamina.install.names import AGENT, CONTROL, MPS, PART_OF, SCHEDULER, chosen
 from lamina.ledger.ledger import Ledger
-from lamina.operations import cluster_view
 from lamina.operations.reset import Reset, refuse_users
 from lamina.ports.clock import Clock
 from lamina.ports.kube import (
@@ -39,6 +38,7 @@ from lamina.ports.kube import (
     Object,
     Resource,
 )
+from lamina.report import cluster_view
 
 _LOOK_S = 1.0
 ROUND_S = 1.0

@@ -5,9 +5,6 @@ from typing import NamedTuple
 
 from lamina.dialects import template_warnings
 from lamina.errors import BadInput
-from lamina.operations import pending_reasons
-from lamina.operations.cluster_view import ClusterView
-from lamina.operations.device_taint_rules import taint_lines
 from lamina.ports.kube import (
     DAEMON_SETS,
     DEPLOYMENTS,
@@ -20,6 +17,9 @@ from lamina.ports.kube import (
     Object,
     Resource,
 )
+from lamina.report import reasons
+from lamina.report.cluster_view import ClusterView
+from lamina.report.device_taint_rules import taint_lines
 
 _KINDS: dict[str, Resource] = {
     name: resource
@@ -56,12 +56,12 @@ async def why(kube: Kube, cluster: ClusterView, namespace: str, which: str) -> E
         lines.append(f"{title} has {len(pods)} pod{'' if len(pods) == 1 else 's'}, and none is pending.")
     shown = list(waiting.values())[:_SHOWN_REASONS]
     for first, *others in shown:
-        lines += pending_reasons.why(cluster, namespace, first)
+        lines += reasons.why(cluster, namespace, first)
         lines += [_of_others(others)] if others else []
     if more := sum(map(len, waiting.values())) - sum(map(len, shown)):
         lines.append(f"{more} more {'pod' if more == 1 else 'pods'} of {title} {'is' if more == 1 else 'are'} pending.")
     waits = bool(warnings or waiting)
-    runs = not waits and all(map(pending_reasons.all_run, pods))
+    runs = not waits and all(map(reasons.all_run, pods))
     return Explained([*lines, *await taint_lines(kube, pods)], waits, runs)
 
 
@@ -94,7 +94,7 @@ def _waiting(cluster: ClusterView, pods: list[Object]) -> dict[str, list[str]]:
     known = {pod["metadata"]["uid"] for pod in cluster.pods}
     found: dict[str, list[str]] = {}
     for pod in sorted(pods, key=lambda pod: str(pod["metadata"]["name"])):
-        if pod["metadata"]["uid"] in known and (reason := pending_reasons.waiting_because(cluster, pod)):
+        if pod["metadata"]["uid"] in known and (reason := reasons.waiting_because(cluster, pod)):
             found.setdefault(reason, []).append(pod["metadata"]["name"])
     return found
 

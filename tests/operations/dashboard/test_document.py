@@ -12,14 +12,14 @@ from lamina.core.mig_devices import NO_STRATEGY
 from lamina.core.requests import ContainerRequest, GpuSelector, PodRequest
 from lamina.core.survivors import Survivor
 from lamina.ledger.grant_objects import grant_object
-from lamina.operations import cluster_view
 from lamina.operations.dashboard import pod_cards
 from lamina.operations.dashboard.document import ClusterDocument, NodeCard, PodCard, changes
 from lamina.operations.dashboard.stranded import StrandedGpus
 from lamina.operations.dashboard.view import NodeCondition, document_of
 from lamina.placement import NodeState
 from lamina.ports.kube import RESOURCE_QUOTAS, Object
-from tests.operations.clusters import T4, cluster, container, inventory, pod
+from lamina.report import cluster_view
+from tests.report.clusters import T4, cluster, container, inventory, pod
 
 READY = {"n": NodeCondition()}
 
@@ -149,7 +149,7 @@ async def test_pods_without_gpus_and_pods_that_have_succeeded_are_left_out() -> 
 async def test_deleted_pods_whose_processes_run() -> None:
     containers = (ContainerGrant(name="main", shares=(Share(gpu="GPU-n-0", memory_mib=3000),)),)
     survivor = Survivor(namespace="team", pod="old", pod_uid="u", containers=containers)
-    node = msgspec.structs.replace(inventory(), survivors=(survivor,), confirmed_survivors=("team/u",))
+    node = msgspec.structs.replace(inventory(), survivors=(survivor,))
     document = await shown(node)
     assert document.pods["u"].state == "deleted" and document.nodes["n"].gpus[0].parts[0].name == "team/old"
 

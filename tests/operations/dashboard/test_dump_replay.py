@@ -16,8 +16,8 @@ from lamina.operations.dashboard.server import DashboardServer
 from lamina.operations.simulate.today import MISFIT, PENDING
 from lamina.ports.clock import FakeClock
 from tests.browser import missing_browser
-from tests.operations.clusters import container, pod
 from tests.operations.dashboard.pages import Page, small
+from tests.report.clusters import container, pod
 
 EXAMPLE = Path(__file__).resolve().parents[3] / "examples" / "simulation" / "cluster.yaml"
 NODE = {

@@ -24,7 +24,7 @@ from lamina.ports.kube import (
     Unreachable,
 )
 from lamina.ports.kube.fake import FakeKube
-from tests.operations.clusters import cluster, container, inventory, pod
+from tests.report.clusters import cluster, container, inventory, pod
 from tests.waiting import until
 
 DOWN = "the Kubernetes server does not answer"

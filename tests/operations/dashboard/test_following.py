@@ -8,14 +8,14 @@ import pytest
 
 from lamina.core.gpus import Inventory
 from lamina.core.objects import write_spec
-from lamina.operations import cluster_view
-from lamina.operations.cluster_view import ClusterObjects, ClusterReader, view_of
 from lamina.operations.dashboard import pod_cards
 from lamina.operations.dashboard.document import ClusterDocument
 from lamina.operations.dashboard.pod_cards import PodCards
 from lamina.operations.dashboard.view import NodeCondition, document_of
 from lamina.ports.kube import Object
-from tests.operations.clusters import container, grant, inventory, pod
+from lamina.report import cluster_view
+from lamina.report.cluster_view import ClusterObjects, ClusterReader, view_of
+from tests.report.clusters import container, grant, inventory, pod
 
 READY = {"n": NodeCondition()}
 

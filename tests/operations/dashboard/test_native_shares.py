@@ -3,7 +3,6 @@
 import msgspec
 import pytest
 
-from lamina.operations.agent_metrics import ClusterUse
 from lamina.operations.dashboard.document import (
     ClusterDocument,
     ClusterFigures,
@@ -15,6 +14,7 @@ from lamina.operations.dashboard.document import (
 from lamina.operations.dashboard.usage import with_usage
 from lamina.operations.dashboard.viewers import ViewerAccess
 from lamina.operations.dashboard.visible import visible
+from lamina.report.cluster_use import ClusterUse
 from tests.operations.agent_pages import gpu_lines, mig_lines, native_lines
 
 T4 = 15360

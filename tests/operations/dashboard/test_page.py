@@ -8,11 +8,11 @@ from typing import Any
 
 import pytest
 
-from lamina.operations.agent_metrics import ClusterUse
 from lamina.operations.dashboard.board import Board
 from lamina.operations.dashboard.document import ClusterDocument, ClusterFigures, GpuPart, HealthSpan, PodCard
 from lamina.operations.dashboard.server import DashboardServer
 from lamina.ports.clock import SystemClock
+from lamina.report.cluster_use import ClusterUse
 from tests import axe_core
 from tests.browser import missing_browser, use_scheme
 from tests.operations.dashboard.pages import Page, gpu, node, small

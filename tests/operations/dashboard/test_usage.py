@@ -8,13 +8,13 @@ import pytest
 from aiohttp import web
 
 from lamina.errors import BadInput
-from lamina.operations.agent_metrics import ClusterUse, ShareFigures
 from lamina.operations.dashboard.board import Board
 from lamina.operations.dashboard.document import ClusterDocument, GpuCard, GpuPart, NodeCard, PodCard, ShareRow
 from lamina.operations.dashboard.usage import with_usage
 from lamina.operations.dashboard.usage_pages import EVERY_S, UsagePages
 from lamina.ports.clock import FakeClock
 from lamina.ports.listener import Address, listening
+from lamina.report.cluster_use import ClusterUse, ShareFigures
 from tests.waiting import until
 
 MIB = 2**20

@@ -9,15 +9,15 @@ import pytest
 
 from lamina.configuration import load
 from lamina.errors import BadInput
-from lamina.operations.cluster_view import ClusterObjects
 from lamina.operations.dashboard.board import Board
 from lamina.operations.dashboard.server import DashboardServer
 from lamina.operations.dashboard.what_if import WantedPods, wanted_pods, what_if
 from lamina.ports.clock import FakeClock
 from lamina.ports.kube import GRANTS, INVENTORIES, PODS, RESOURCE_QUOTAS
+from lamina.report.cluster_view import ClusterObjects
 from tests.browser import missing_browser
-from tests.operations.clusters import cluster, inventory
 from tests.operations.dashboard.pages import Page, small
+from tests.report.clusters import cluster, inventory
 
 
 async def objects(*quotas: dict[str, Any], config_map: Any = None) -> ClusterObjects:

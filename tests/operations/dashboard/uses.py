@@ -1,6 +1,6 @@
 """What agents say of containers, in a few words."""
 
-from lamina.operations.agent_metrics import ClusterUse, ShareFigures
+from lamina.report.cluster_use import ClusterUse, ShareFigures
 
 
 def use_of(*holder: str, gpu: str = "GPU-n-0", **figures: float | None) -> ClusterUse:

@@ -49,8 +49,8 @@ def _last_words(kubeconfig: Path | None) -> list[str]:
 async def _show(kubeconfig: Path) -> None:
     from lamina.cli import tables
     from lamina.cli.terminal import console
-    from lamina.operations import cluster_view
     from lamina.ports.kube.client import connect
+    from lamina.report import cluster_view
 
     manifest = importlib.resources.files("lamina_lab.cli").joinpath("demo.yaml").read_text()
     console.print("The demo applies this manifest:\n")

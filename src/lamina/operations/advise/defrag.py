@@ -15,11 +15,11 @@ from lamina.errors import BadInput
 from lamina.ledger.pods import parse_pod
 from lamina.ledger.ungranted_pods import largest_holdings, running_request
 from lamina.operations.advise.placed_again import Place, PlacedAgain
-from lamina.operations.cluster_view import ClusterView
 from lamina.operations.simulate.replay import Replay
 from lamina.operations.simulate.workload import SimNode, SimPod
 from lamina.placement.eviction.defrag import DefragStep, Resident, advise
 from lamina.ports.kube import Object
+from lamina.report.cluster_view import ClusterView
 
 NO_MOVE = "No GPU can be freed by moving pods."
 

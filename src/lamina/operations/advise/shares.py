@@ -11,9 +11,9 @@ from lamina.core.grants import ContainerGrant, Share
 from lamina.core.pod_status import is_over
 from lamina.core.workloads import workload_of
 from lamina.operations.advise.use_histories import HistoryOwner, PastUse, UseOverTime
-from lamina.operations.cluster_view import ClusterView
-from lamina.operations.pod_rows import Selected
 from lamina.ports.kube import Object
+from lamina.report.cluster_view import ClusterView
+from lamina.report.pods import Selected
 
 _MEMORY_ROOM, _COMPUTE_ROOM = 1.1, 1.2
 """By how much advice exceeds what was used."""

@@ -5,8 +5,9 @@ from dataclasses import dataclass, field
 from typing import NamedTuple
 
 from lamina.core.quantities import MIB
-from lamina.operations.agent_metrics import read_pages, samples
+from lamina.operations.agent_metrics import read_pages
 from lamina.ports.kube import Object, ProxiedKube
+from lamina.report.cluster_use import samples
 
 _PREFIXES = ("lamina_history_", "lamina_pod_idle_")
 _QUANTILE = "0.99"

@@ -2,9 +2,10 @@
 
 from collections.abc import Iterable
 
-from lamina.operations.agent_metrics import read_pages, samples
+from lamina.operations.agent_metrics import read_pages
 from lamina.operations.cost.accounts import GPUS, LABELS, PAST, WORKLOADS, ClusterAccounts
 from lamina.ports.kube import Object, ProxiedKube
+from lamina.report.cluster_use import samples
 
 
 async def total_accounts(kube: ProxiedKube, nodes: Iterable[str], pods: Iterable[Object]) -> ClusterAccounts:

@@ -3,12 +3,12 @@
 import asyncio
 from typing import NamedTuple
 
-from lamina.operations.agent_metrics import ClusterUse
-from lamina.operations.cluster_view import ClusterObjects
 from lamina.operations.dashboard.allocation import AllocationHistory
 from lamina.operations.dashboard.document import ClusterDocument
 from lamina.operations.dashboard.history import UseHistory
 from lamina.operations.dashboard.usage import with_usage
+from lamina.report.cluster_use import ClusterUse
+from lamina.report.cluster_view import ClusterObjects
 
 
 class Posted(NamedTuple):

@@ -15,16 +15,11 @@ from lamina.agent.mig.partitioner import LABEL as MIG_CONFIGURATION
 from lamina.agent.mig.partitioner import STATE as MIG_STATE
 from lamina.configuration import CONFIG_MAP, CONFIG_MAP_NAMESPACE
 from lamina.errors import BadInput, Outside
-from lamina.operations.cluster_view import NOT_INSTALLED, ClusterObjects, ClusterReader, configured_by
 from lamina.operations.dashboard.board import Board
 from lamina.operations.dashboard.document import ClusterDocument
 from lamina.operations.dashboard.health import HealthHistory
 from lamina.operations.dashboard.pod_cards import PodCards
 from lamina.operations.dashboard.view import NodeCondition, document_of
-from lamina.operations.pod_claims import NO_CLAIMS, read_claims
-from lamina.operations.pod_rows import PodEntry
-from lamina.operations.refused_memory import REASON, last_refusals
-from lamina.operations.refused_workloads import refused_workloads
 from lamina.ports.clock import Clock, within
 from lamina.ports.kube import (
     CONFIG_MAPS,
@@ -43,6 +38,11 @@ from lamina.ports.kube import (
     Unreachable,
 )
 from lamina.ports.polling import RetryPauses
+from lamina.report.cluster_view import NOT_INSTALLED, ClusterObjects, ClusterReader, configured_by
+from lamina.report.pod_claims import NO_CLAIMS, read_claims
+from lamina.report.pods import PodRow
+from lamina.report.refused_memory import REASON, last_refusals
+from lamina.report.refused_workloads import refused_workloads
 
 log = logging.getLogger(__name__)
 
@@ -77,7 +77,7 @@ _FOLLOWED = (
 _Key = tuple[str, str]
 
 
-_Compute = Callable[[ClusterObjects, list[Object], list[Object], list[PodEntry]], ClusterDocument]
+_Compute = Callable[[ClusterObjects, list[Object], list[Object], list[PodRow]], ClusterDocument]
 """From nodes, events and refused workloads next to what a view is computed from."""
 
 
@@ -97,7 +97,7 @@ class ClusterFeed:
         self._compute = compute or partial(_document, ClusterReader(), PodCards())
         self._objects: dict[Resource, dict[_Key, Object]] = {}
         self._claims = NO_CLAIMS
-        self._refused: list[PodEntry] = []
+        self._refused: list[PodRow] = []
         """The workloads whose pods are refused, as they were listed last."""
         self._health = HealthHistory()
         self._changed = asyncio.Event()
@@ -227,7 +227,7 @@ def _document(
     objects: ClusterObjects,
     nodes: list[Object],
     events: list[Object],
-    refused: list[PodEntry],
+    refused: list[PodRow],
 ) -> ClusterDocument:
     conditions = {node["metadata"]["name"]: _condition(node) for node in nodes}
     return document_of(reader.view_of(objects), conditions, last_refusals(events), cards, refused)

@@ -7,8 +7,8 @@ from collections.abc import Container, Iterable, Iterator, Mapping
 import msgspec
 
 from lamina.core.gpus import Mode
-from lamina.operations.agent_metrics import ClusterUse, ShareFigures
 from lamina.operations.dashboard.document import ClusterDocument, GpuCard, GpuPart, NodeCard, PodCard, ShareRow
+from lamina.report.cluster_use import ClusterUse, ShareFigures
 
 
 def with_native_shares(document: ClusterDocument, use: ClusterUse) -> ClusterDocument:

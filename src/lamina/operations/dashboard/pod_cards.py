@@ -9,13 +9,13 @@ from lamina.core.grants import ComputePolicy, ContainerGrant, Grant
 from lamina.core.requests import PodRequest
 from lamina.dialects.containers import read_containers
 from lamina.ledger.pods import ParsedPod
-from lamina.operations.cluster_view import ClusterView
 from lamina.operations.dashboard.document import ContainerLimits, PodCard, ShareRow
-from lamina.operations.pending_reasons import waiting_because, why_pod
-from lamina.operations.pod_gpus import pod_gpus
-from lamina.operations.pod_rows import PodEntry
-from lamina.operations.ways_out import ways_out
 from lamina.ports.kube import Object
+from lamina.report.cluster_view import ClusterView
+from lamina.report.pod_gpus import pod_gpus
+from lamina.report.pods import PodRow
+from lamina.report.reasons import waiting_because, why_pod
+from lamina.report.ways_out import ways_out
 
 log = logging.getLogger(__name__)
 
@@ -103,7 +103,7 @@ def _deleted(cluster: ClusterView) -> Iterator[tuple[str, PodCard]]:
         )
 
 
-def refused_workload(row: PodEntry) -> PodCard:
+def refused_workload(row: PodRow) -> PodCard:
     """The card of a workload that has no pods because admission refuses them."""
     return PodCard(namespace=row.namespace, name=row.pod, state=REFUSED, reason=row.reason)
 

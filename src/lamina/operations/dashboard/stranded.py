@@ -6,10 +6,10 @@ import msgspec
 
 from lamina.core.requests import ContainerRequest, GpuSelector, PodRequest
 from lamina.errors import BadInput
-from lamina.operations.cluster_view import ClusterView
 from lamina.placement import alike
 from lamina.placement.rules.refusal import refusal
 from lamina.placement.state.nodes import GpuState, NodeState
+from lamina.report.cluster_view import ClusterView
 
 _Kind = tuple[ContainerRequest, GpuSelector]
 

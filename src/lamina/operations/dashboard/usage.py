@@ -4,9 +4,9 @@ from collections.abc import Iterator, Mapping
 
 import msgspec
 
-from lamina.operations.agent_metrics import ClusterUse, ShareFigures
 from lamina.operations.dashboard.document import ClusterDocument, GpuPart, NodeCard, PodCard, ShareRow
 from lamina.operations.dashboard.native_shares import with_native_shares
+from lamina.report.cluster_use import ClusterUse, ShareFigures
 
 
 def with_usage(document: ClusterDocument, use: ClusterUse) -> ClusterDocument:

@@ -7,9 +7,9 @@ from urllib.parse import urlsplit
 import aiohttp
 
 from lamina.errors import BadInput, Outside
-from lamina.operations.agent_metrics import ClusterUse
 from lamina.operations.dashboard.board import Board
 from lamina.ports.clock import Clock
+from lamina.report.cluster_use import ClusterUse
 
 EVERY_S = 5.0
 _TIMEOUT_S = 5.0

@@ -7,15 +7,15 @@ from typing import NamedTuple
 from lamina.core.gpus import Inventory, Mode
 from lamina.core.ledger import NOTHING, Taken, taken_by_claims
 from lamina.core.mig_devices import strategy_hint
-from lamina.operations.cluster_view import ClusterView
 from lamina.operations.dashboard.document import ClusterDocument, ClusterFigures, GpuCard, GpuPart, NodeCard, PodCard
 from lamina.operations.dashboard.pod_cards import PENDING, REFUSED, RUNNING, PodCards, refused_workload
 from lamina.operations.dashboard.stranded import stranded_gpus
-from lamina.operations.gpu_rows import CLAIMS
-from lamina.operations.held_claims import claimed
-from lamina.operations.pod_rows import PodEntry
 from lamina.placement import NodeState
 from lamina.placement.state.nodes import GpuState
+from lamina.report.claim_shares import claimed
+from lamina.report.cluster_view import ClusterView
+from lamina.report.gpus import CLAIMS
+from lamina.report.pods import PodRow
 
 _WAITING = (PENDING, REFUSED)
 
@@ -35,7 +35,7 @@ def document_of(
     conditions: Mapping[str, NodeCondition],
     refused: Mapping[tuple[str, str], str] = MappingProxyType({}),
     cards: PodCards | None = None,
-    workloads: Sequence[PodEntry] = (),
+    workloads: Sequence[PodRow] = (),
 ) -> ClusterDocument:
     """The document of this view. A node that Kubernetes does not have is not ready. `refused` says of pods when they
     were refused memory, by namespace and UID; `cards` made those of the views before; `workloads` are those whose pods

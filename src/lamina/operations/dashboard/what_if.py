@@ -10,10 +10,10 @@ from msgspec import Meta, Struct
 
 from lamina.dialects import quota_names
 from lamina.errors import BadInput
-from lamina.operations.cluster_view import ClusterObjects, view_of
 from lamina.operations.dashboard.answers import HEADERS
-from lamina.operations.fit_check import FitCheck
-from lamina.operations.pod_templates import PodTemplate
+from lamina.report.cluster_view import ClusterObjects, view_of
+from lamina.report.pod_templates import PodTemplate
+from lamina.report.what_fits import FitCheck
 
 _MOST_MIB = 1 << 24
 ONE_AT_A_TIME = asyncio.Semaphore(1)

@@ -15,7 +15,6 @@ from lamina.dialects import parse, resource_names
 from lamina.errors import BadInput
 from lamina.install.values import GPU_NODES
 from lamina.ledger.ticket_holders import describe_tickets
-from lamina.operations.cluster_view import ClusterView
 from lamina.operations.doctor.claim_drivers import claim_drivers, device_classes_of_claims, tainted_devices
 from lamina.operations.doctor.claim_pods import claim_pods
 from lamina.operations.doctor.components import components
@@ -23,6 +22,7 @@ from lamina.operations.doctor.finding import Finding, State
 from lamina.operations.doctor.mixed_sharing import mixed_sharing
 from lamina.operations.doctor.other_systems import other_systems
 from lamina.ports.kube import Object
+from lamina.report.cluster_view import ClusterView
 
 LEAST_KUBELET = (1, 20)
 LEAST_KERNEL = (3, 15)

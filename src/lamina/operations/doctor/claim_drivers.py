@@ -6,9 +6,9 @@ from lamina.core.config import ByClaim
 from lamina.dra.classes import device_classes, differs
 from lamina.dra.names import DRIVER, HAMI_DRIVER
 from lamina.dra.slices import digest_of
-from lamina.operations.device_taint_rules import tainting
 from lamina.operations.doctor.finding import Finding, State
 from lamina.ports.kube import Object
+from lamina.report.device_taint_rules import tainting
 
 _OF_GPUS = (DRIVER, HAMI_DRIVER)
 """Names of drivers of other systems that hand out NVIDIA's GPUs."""

@@ -3,11 +3,11 @@
 from collections.abc import Iterator
 
 from lamina.core.pod_status import is_over
-from lamina.operations.cluster_view import ClusterView
 from lamina.operations.doctor.finding import Finding, State
-from lamina.operations.pending_reasons import CREATED, waiting_because
-from lamina.operations.pod_gpus import pod_gpus
 from lamina.ports.kube import Object
+from lamina.report.cluster_view import ClusterView
+from lamina.report.pod_gpus import pod_gpus
+from lamina.report.reasons import CREATED, waiting_because
 
 _SHOWN = 5
 

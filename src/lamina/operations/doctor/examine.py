@@ -7,8 +7,6 @@ from lamina.configuration import Config
 from lamina.core.component_names import WEBHOOKS
 from lamina.dialects import ResourceNames, resource_names
 from lamina.errors import Outside
-from lamina.operations import cluster_view
-from lamina.operations.device_taint_rules import read_rules
 from lamina.operations.doctor.checks import CheckedObjects, findings
 from lamina.operations.doctor.finding import Finding, State
 from lamina.ports.kube import (
@@ -23,6 +21,8 @@ from lamina.ports.kube import (
     Object,
     Resource,
 )
+from lamina.report import cluster_view
+from lamina.report.device_taint_rules import read_rules
 
 _TEST_POD = "lamina-doctor"
 

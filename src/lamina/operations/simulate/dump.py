@@ -15,11 +15,11 @@ from lamina.core.objects import read_inventory
 from lamina.core.pod_status import is_over
 from lamina.dialects import check_pod, parse
 from lamina.errors import BadInput
-from lamina.operations.pod_templates import templates_of
 from lamina.operations.simulate.node_gpus import gpus_of
 from lamina.operations.simulate.workload import SimNode, SimPod
 from lamina.ports.kube import Object
 from lamina.ports.user_files import read_bytes
+from lamina.report.pod_templates import templates_of
 
 _MIB = 1 << 20
 MIG_DEVICES = "nvidia.com/mig-"

@@ -9,7 +9,7 @@ from pathlib import Path
 from lamina.core.cards import CARDS
 from lamina.core.gpus import Gpu
 from lamina.core.requests import ContainerRequest, GpuSelector, PodRequest
-from lamina.operations.simulate.trace_rows import NodeRow, PodRow, node_rows, pod_rows
+from lamina.operations.simulate.trace_rows import NodeOfTrace, PodOfTrace, node_rows, pod_rows
 from lamina.operations.simulate.workload import SimNode, SimPod
 
 _UNKNOWN_MIB = 32768
@@ -26,7 +26,7 @@ def pods(path: Path) -> list[SimPod]:
     return [_pod(row) for row in pod_rows(path)]
 
 
-def _node(row: NodeRow) -> SimNode:
+def _node(row: NodeOfTrace) -> SimNode:
     card = CARDS.get(row.model)
     memory = card.memory_mib if card else _UNKNOWN_MIB
     gpus = tuple(
@@ -36,7 +36,7 @@ def _node(row: NodeRow) -> SimNode:
     return SimNode(name=row.name, cpu=row.cpu_milli, memory_mib=row.memory_mib, gpus=gpus)
 
 
-def _pod(row: PodRow) -> SimPod:
+def _pod(row: PodOfTrace) -> SimPod:
     request = None
     if row.gpus:
         percent = min(100, max(1, -(-row.gpu_milli // 10)))

@@ -20,7 +20,7 @@ _NODE_COLUMNS = ("sn", "cpu_milli", "memory_mib", "gpu", "model")
 _POD_COLUMNS = ("name", "cpu_milli", "memory_mib", "num_gpu", "gpu_milli")
 
 
-class NodeRow(NamedTuple):
+class NodeOfTrace(NamedTuple):
     """A node. CPU is in thousandths of a core, memory in MiB."""
 
     name: str
@@ -30,7 +30,7 @@ class NodeRow(NamedTuple):
     model: str
 
 
-class PodRow(NamedTuple):
+class PodOfTrace(NamedTuple):
     """A pod. Times are in seconds of the trace; `deleted` is None for a pod that does not end."""
 
     name: str
@@ -44,20 +44,20 @@ class PodRow(NamedTuple):
     deleted: float | None
 
 
-def node_rows(path: Path) -> Iterator[NodeRow]:
+def node_rows(path: Path) -> Iterator[NodeOfTrace]:
     """The rows of a list of nodes, in order. Raises BadInput."""
     for row in _rows(path, _NODE_COLUMNS):
         cpu, memory, gpus = (_number(row, column) for column in ("cpu_milli", "memory_mib", "gpu"))
-        yield NodeRow(row["sn"], cpu, memory, gpus, row["model"])
+        yield NodeOfTrace(row["sn"], cpu, memory, gpus, row["model"])
 
 
-def pod_rows(path: Path) -> Iterator[PodRow]:
+def pod_rows(path: Path) -> Iterator[PodOfTrace]:
     """The rows of a list of pods, in order. Raises BadInput."""
     for row in _rows(path, _POD_COLUMNS):
         cpu, memory, gpus, share = (_number(row, column) for column in _POD_COLUMNS[1:])
         models = tuple(model for model in (row.get("gpu_spec") or "").split("|") if model)
         created, deleted = _seconds(row, "creation_time") or 0.0, _seconds(row, "deletion_time")
-        yield PodRow(row["name"], cpu, memory, gpus, share, models, created, deleted)
+        yield PodOfTrace(row["name"], cpu, memory, gpus, share, models, created, deleted)
 
 
 def _rows(path: Path, required: tuple[str, ...]) -> Iterator[Mapping[str, str]]:
