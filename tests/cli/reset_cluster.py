@@ -3,6 +3,7 @@
 from lamina import configuration
 from lamina.controller.admission.webhook_configuration import webhook_configuration
 from lamina.controller.startup import crds
+from lamina.core.component_names import LEADER_LEASE
 from lamina.core.gpus import Gpu, Inventory
 from lamina.core.objects import write_spec
 from lamina.operations.reset import Reset
@@ -23,7 +24,7 @@ async def half_gone() -> FakeKube:
     made = FakeKube()
     await crds.apply(made)
     await made.create(MUTATING_WEBHOOKS, webhook_configuration(configuration.DEFAULT, {"url": "https://x"}, b"ca"))
-    await made.create(LEASES, {"metadata": {"name": "node-dead", "namespace": "lamina-system"}})
+    await made.create(LEASES, {"metadata": {"name": LEADER_LEASE, "namespace": "lamina-system"}})
     await made.create(LEASES, {"metadata": {"name": "another", "namespace": "lamina-system"}})
     for name, gpus in (("gone", ()), ("dead", (GPU,))):
         spec = write_spec(Inventory(node=name, gpus=gpus))

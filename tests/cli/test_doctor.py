@@ -283,12 +283,12 @@ def waits(reason: str, message: str = "") -> dict[str, Any]:
 async def test_pods_of_components_are_findings_with_what_blocks_them(status: dict[str, Any], output: str) -> None:
     patient = Patient()
     labels = {"app.kubernetes.io/part-of": "lamina"}
-    meta = {"name": "lamina-control-0", "namespace": "lamina-system", "labels": labels}
+    meta = {"name": "lamina-controller-0", "namespace": "lamina-system", "labels": labels}
     body = {"metadata": meta, "spec": {"containers": []}, "status": status}
     await patient.kube.create(PODS, body)
     found = (await patient.findings())["pods of Lamina"]
     assert found.state is (State.FAILED if output else State.OK)
-    assert found.found == (f"lamina-control-0: {output}" if output else "1 of 1 ready")
+    assert found.found == (f"lamina-controller-0: {output}" if output else "1 of 1 ready")
 
 
 @pytest.mark.parametrize("outdated", [False, True])

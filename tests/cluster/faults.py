@@ -34,7 +34,7 @@ class Part(NamedTuple):
 def daemons(cluster: RealCluster, lamina: Processes) -> dict[str, Daemon]:
     """The parts that are programs, by name. Those that end are started again, as on a real cluster."""
     found = {"API server": cluster.control.apiserver, "kube-scheduler": cluster.control.scheduler}
-    found |= {"scheduler": lamina.scheduler} | {replica.name: replica for replica in lamina.controls}
+    found |= {"scheduler": lamina.scheduler} | {replica.name: replica for replica in lamina.controllers}
     for node in cluster.nodes:
         own = {"agent": lamina.agents[node.name], "kubelet": node.kubelet, "containerd": node.containerd}
         found |= {f"{kind} of {node.name}": daemon for kind, daemon in own.items()}
@@ -49,7 +49,7 @@ def parts(cluster: RealCluster, lamina: Processes, random: Random) -> dict[str, 
         "scheduler": Part("scheduler", own.kill, own.start),
         "kube-scheduler": Part("kube-scheduler", theirs.kill, theirs.start, weight=2),
     }
-    for replica in lamina.controls:
+    for replica in lamina.controllers:
         found[replica.name] = _killed_or_stopped(replica, random)
     for node in cluster.nodes:
         found |= {f"{part.kind} of {node.name}": part for part in _of_node(node, lamina, random)}
@@ -59,8 +59,8 @@ def parts(cluster: RealCluster, lamina: Processes, random: Random) -> dict[str, 
 def _killed_or_stopped(replica: Daemon, random: Random) -> Part:
     """One that stands still may go on when another one has led for a while, and does not know it."""
     if random.random() < 0.6:
-        return Part("control", replica.kill, replica.start)
-    return Part("control stopped", replica.pause, replica.go_on, away_s=20)
+        return Part("controller", replica.kill, replica.start)
+    return Part("controller stopped", replica.pause, replica.go_on, away_s=20)
 
 
 def _of_node(node: Node, lamina: Processes, random: Random) -> list[Part]:

@@ -101,7 +101,7 @@ def _claims(cluster: RealCluster) -> dict[str, frozenset[str]]:
 
 def _address(obj: Object) -> str:
     """Of the controller's Service, where Lamina was installed; empty for all else."""
-    ours = obj["kind"] == "Service" and obj["metadata"]["name"] == "lamina-control"
+    ours = obj["kind"] == "Service" and obj["metadata"]["name"] == "lamina-controller"
     return obj["spec"].get("clusterIP", "") if ours else ""
 
 

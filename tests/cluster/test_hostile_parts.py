@@ -72,16 +72,16 @@ def test_a_container_that_is_gone_is_forgotten() -> None:
     assert fairness.look(WARM_UP_S + WINDOW_S + 4, CAPS, {"c": Work(10**12)}) == []
 
 
-BEFORE = {"control": Program(1, 100), "agent of n": Program(2, 50)}
+BEFORE = {"controller": Program(1, 100), "agent of n": Program(2, 50)}
 
 
 @pytest.mark.parametrize(
     ("now", "found"),
     [
         (BEFORE, []),
-        ({**BEFORE, "control": Program(1, MOST_MIB["control"])}, []),
-        ({**BEFORE, "control": Program(1, MOST_MIB["control"] + 1)}, ["control takes 601 MiB, more than 600"]),
-        ({**BEFORE, "control": Program(3, 100)}, ["control has started again"]),
+        ({**BEFORE, "controller": Program(1, MOST_MIB["controller"])}, []),
+        ({**BEFORE, "controller": Program(1, MOST_MIB["controller"] + 1)}, ["controller takes 601 MiB, more than 600"]),
+        ({**BEFORE, "controller": Program(3, 100)}, ["controller has started again"]),
         ({**BEFORE, "agent of n": Program(None, 0)}, ["agent of n has ended"]),
     ],
 )

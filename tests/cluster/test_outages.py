@@ -129,7 +129,7 @@ def test_without_the_control_part_gpu_pods_get_nothing_and_others_do_not_notice(
     def reported() -> str:
         return cluster.kubectl("describe", "pod", "nothing")
 
-    lamina.control.kill()
+    lamina.controller.kill()
     try:
         if cluster.binaries.version >= (1, 28):
             with pytest.raises(Unavailable, match=r"lamina\.dev"):
@@ -140,7 +140,7 @@ def test_without_the_control_part_gpu_pods_get_nothing_and_others_do_not_notice(
         cluster.kubectl("apply", "-f", "-", stdin=pod("plain", node=node.name))
         running(cluster, "plain")
     finally:
-        lamina.control.start()
+        lamina.controller.start()
         lamina.wait()
     comes(cluster, node)
 
@@ -166,7 +166,7 @@ def test_the_api_server_is_away_for_a_minute(cluster: RealCluster, lamina: Proce
     running(cluster, "runs", "ends")
     cluster.kubectl("apply", "-f", "-", stdin=pod("waits", limits=FULL, node=node.name))
     wait_until(lambda: why_pending(cluster, "waits") != "", lambda: cluster.kubectl("describe", "pod", "waits"))
-    grants, parts = grants_of(cluster), [lamina.control, lamina.scheduler, *lamina.agents.values()]
+    grants, parts = grants_of(cluster), [lamina.controller, lamina.scheduler, *lamina.agents.values()]
     pids = [part.pid for part in parts]
     ends = container(cluster, "ends")["containerID"].partition("//")[2]
     cluster.control.apiserver.kill()

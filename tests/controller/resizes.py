@@ -66,7 +66,7 @@ class Resizing:
         self.changes = SizeChanges(
             self.bench.context,
             self.bench.decisions,
-            EventRecorder(self.kube, "lamina-control", now=self.clock.wall),
+            EventRecorder(self.kube, "lamina-controller", now=self.clock.wall),
             turns=Turns(
                 self.mortal,
                 self.clock,

@@ -102,16 +102,16 @@ async def test_a_server_that_does_not_answer_ends_the_lead_in_time() -> None:
 
 async def test_a_replica_says_why_it_does_not_lead() -> None:
     pair = Pair()
-    assert pair.one.reason == "this replica does not lead; the Lease lamina-control is held by no replica"
+    assert pair.one.reason == "this replica does not lead; the Lease lamina-controller is held by no replica"
     await pair.one.try_lead()
     await pair.two.try_lead()
     assert pair.one.reason == ""
-    assert pair.two.reason == "this replica does not lead; the Lease lamina-control is held by one"
+    assert pair.two.reason == "this replica does not lead; the Lease lamina-controller is held by one"
     pair.pass_(LEADS_S)
-    assert pair.one.reason == "this replica does not lead; it did not renew its Lease lamina-control within 7 s"
+    assert pair.one.reason == "this replica does not lead; it did not renew its Lease lamina-controller within 7 s"
     await pair.one.try_lead()
     await pair.one.step_down()
-    assert pair.one.reason == "this replica does not lead; the Lease lamina-control is held by no replica"
+    assert pair.one.reason == "this replica does not lead; the Lease lamina-controller is held by no replica"
 
 
 async def test_a_leader_that_steps_down_is_followed_at_once_and_a_restarted_one_continues() -> None:
@@ -140,4 +140,4 @@ async def test_a_server_that_hangs_is_reported(
     await asyncio.sleep(0)
     await asyncio.sleep(0)
     running.cancel()
-    assert "Cannot renew the Lease lamina-control: no answer" in caplog.text
+    assert "Cannot renew the Lease lamina-controller: no answer" in caplog.text

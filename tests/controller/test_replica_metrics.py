@@ -91,7 +91,7 @@ async def test_a_controller_serves_its_own_state(tmp_path: Path) -> None:
         assert found["lamina_pods_pending", "default", "refused"] == 1
         assert found["lamina_pods_pending", "default", "size"] == 1
         assert found["lamina_certificate_expiry_timestamp_seconds", "admission"] > NOW.timestamp() - 10 * 365 * 86400
-        lease = await kube.get(LEASES, "lamina-control", namespace="lamina-system")
+        lease = await kube.get(LEASES, "lamina-controller", namespace="lamina-system")
         lease["spec"]["leaseTransitions"] = 4
         await kube.replace(LEASES, lease)
         await kube.delete(PODS, "waits", namespace="default")

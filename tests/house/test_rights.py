@@ -54,7 +54,11 @@ RESOURCE_SLICE = {
     "spec": {"driver": "gpu.nvidia.com", "nodeName": "n", "pool": {"name": "n", "generation": 1}},
 }
 RULES = {
-    "control": (*install_rights.CONTROL_CLUSTER, *install_rights.CONTROL_OWN, install_rights.MAKES_ITS_NAMESPACE),
+    "controller": (
+        *install_rights.CONTROLLER_CLUSTER,
+        *install_rights.CONTROLLER_OWN,
+        install_rights.MAKES_ITS_NAMESPACE,
+    ),
     "agent": (*install_rights.AGENT_CLUSTER, *install_rights.AGENT_OWN, *install_rights.AGENT_OF_NVIDIA),
     "defragmentation": install_rights.DEFRAGMENTATION_CLUSTER,
     "preemption": install_rights.PREEMPTION_CLUSTER,
@@ -80,16 +84,16 @@ RULES = {
 VERBS = {"replace": "update"}
 BY_POD = {"bind": "pods/binding", "evict": "pods/eviction"}
 RARE = {
-    ("control", "secrets", "update"),  # a year on
-    ("control", "customresourcedefinitions.apiextensions.k8s.io", "update"),  # after an upgrade
-    ("control", "pods/eviction", "create"),  # a pod has had tickets without a grant for minutes
-    ("control", "events", "get"),  # an event of an earlier run
-    ("control", "events", "patch"),
-    ("control", "grants.lamina.dev", "get"),  # a bind that was cut off
-    ("control", "grants.lamina.dev", "delete"),
-    ("control", "grants.lamina.dev", "update"),  # only when a pod is resized
-    ("control", "mutatingwebhookconfigurations.admissionregistration.k8s.io", "delete"),  # with `enabled: false`
-    ("control", "namespaces", "create"),  # only where it is missing
+    ("controller", "secrets", "update"),  # a year on
+    ("controller", "customresourcedefinitions.apiextensions.k8s.io", "update"),  # after an upgrade
+    ("controller", "pods/eviction", "create"),  # a pod has had tickets without a grant for minutes
+    ("controller", "events", "get"),  # an event of an earlier run
+    ("controller", "events", "patch"),
+    ("controller", "grants.lamina.dev", "get"),  # a bind that was cut off
+    ("controller", "grants.lamina.dev", "delete"),
+    ("controller", "grants.lamina.dev", "update"),  # only when a pod is resized
+    ("controller", "mutatingwebhookconfigurations.admissionregistration.k8s.io", "delete"),  # with `enabled: false`
+    ("controller", "namespaces", "create"),  # only where it is missing
 }
 
 RARE_OF_AGENT = {
@@ -130,9 +134,9 @@ def rights(part: str) -> set[tuple[str, str, str]]:
 
 async def test_the_control_part(tmp_path: Path) -> None:
     kube = FakeKube()
-    noted = Noted("control", kube)
+    noted = Noted("controller", kube)
     await kube.create(CONFIG_MAPS, {"metadata": {"name": "lamina", "namespace": "lamina-system"}})
-    stranger = {("control", "nodes", "create"), ("control", "inventories.lamina.dev", "create")}  # the test's own
+    stranger = {("controller", "nodes", "create"), ("controller", "inventories.lamina.dev", "create")}  # the test's own
     async with running(noted, tmp_path) as made:
         pod = await kube.create(PODS, admitted_pod("p", gpumem=1000))
         assert await made.scheduler.bind(pod, "node-0") == ""
@@ -146,14 +150,14 @@ async def test_the_control_part(tmp_path: Path) -> None:
             await made.scheduler.filter(await kube.create(PODS, small), "node-0")
         body = {"metadata": {"name": "q", "namespace": "default"}, "spec": {"hard": {"limits.nvidia.com/gpumem": 1}}}
         await kube.create(RESOURCE_QUOTAS, body)
-        reported = ("control", "resourcequotas/status", "patch")
-        free = ("control", "inventories.lamina.dev/status", "patch")
+        reported = ("controller", "resourcequotas/status", "patch")
+        free = ("controller", "inventories.lamina.dev/status", "patch")
         await until(lambda: {reported, free} <= noted.asked, task=made.task)
         text = {"data": {"lamina.yaml": "resourceName: example.com/gpu"}}
         await kube.patch(CONFIG_MAPS, "lamina", text, namespace="lamina-system")
-        update = ("control", "mutatingwebhookconfigurations.admissionregistration.k8s.io", "update")
-        await until(lambda: update in noted.asked and ("control", "pods", "patch") in noted.asked, task=made.task)
-    assert noted.asked - stranger | RARE == rights("control")
+        update = ("controller", "mutatingwebhookconfigurations.admissionregistration.k8s.io", "update")
+        await until(lambda: update in noted.asked and ("controller", "pods", "patch") in noted.asked, task=made.task)
+    assert noted.asked - stranger | RARE == rights("controller")
 
 
 async def test_the_control_part_that_evicts_pods(tmp_path: Path) -> None:
@@ -166,7 +170,7 @@ async def test_the_control_part_that_evicts_pods(tmp_path: Path) -> None:
         await made.scheduler.filter(await kube.create(PODS, high), "node-0")
         evicted = ("preemption", "pods/eviction", "create")
         await until(lambda: evicted in noted.asked, task=made.task, clock=clock)
-    others = {("preemption", resource, verb) for _, resource, verb in rights("control") - RARE}
+    others = {("preemption", resource, verb) for _, resource, verb in rights("controller") - RARE}
     assert noted.asked & rights("preemption") - others == rights("preemption")
 
 
@@ -307,7 +311,7 @@ async def test_defragmentation() -> None:
     noted = Noted("defragmentation", kube)
     await Rounds(running_controller(noted, Jumping())).round()
     assert kube.evicted == ["a"]
-    of_the_controller = {("defragmentation", resource, verb) for _, resource, verb in rights("control") - RARE}
+    of_the_controller = {("defragmentation", resource, verb) for _, resource, verb in rights("controller") - RARE}
     assert noted.asked - of_the_controller == rights("defragmentation")
 
 
@@ -321,7 +325,7 @@ async def test_reclaiming_idle_shares() -> None:
         await world.round(4, kube=noted)
         await world.round(0.5, kube=noted)
         asked |= noted.asked
-    of_the_controller = {("idle shares", resource, verb) for _, resource, verb in rights("control") - RARE}
+    of_the_controller = {("idle shares", resource, verb) for _, resource, verb in rights("controller") - RARE}
     assert asked - of_the_controller == rights("idle shares")
 
 
@@ -333,7 +337,7 @@ async def test_evicting_borrowers() -> None:
     noted = Noted("borrowers", world.kube)
     await world.look(kube=noted)
     await world.look(60, kube=noted)
-    of_the_controller = {("borrowers", resource, verb) for _, resource, verb in rights("control") - RARE}
+    of_the_controller = {("borrowers", resource, verb) for _, resource, verb in rights("controller") - RARE}
     assert noted.asked - of_the_controller == rights("borrowers")
 
 

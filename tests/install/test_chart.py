@@ -30,12 +30,12 @@ SETTINGS: dict[str, dict[str, Any]] = {
         "networkPolicy": {"metricsFrom": [{"namespaceSelector": {"matchLabels": {"name": "monitoring"}}}]},
     },
     "TLS": {
-        "control": {"extenderTlsSecret": "a"},
+        "controller": {"extenderTlsSecret": "a"},
         "scheduler": {"extenderTlsSecret": "b", "extenderUrl": "https://10.96.0.20:8445"},
     },
     "a dashboard": {"dashboard": {"enabled": True, "metrics": "http://a/metrics http://b/metrics", "replicas": 2}},
     "open": {"networkPolicy": {"enabled": False}},
-    "plain HTTP": {"control": {"extenderHttp": True}},
+    "plain HTTP": {"controller": {"extenderHttp": True}},
     "own images": {
         "image": {"tag": "1", "pullPolicy": "Always", "pullSecrets": [{"name": "a"}]}
     },
@@ -50,7 +50,7 @@ SETTINGS: dict[str, dict[str, Any]] = {
             "volumeMounts": [{"name": "machine", "mountPath": "/machine"}],
             "driverDir": "/run/nvidia/driver/usr/lib64",
         },
-        "control": {"replicas": 3, "nodeSelector": {"role": "infra"}, "resources": {}, "logLevel": "DEBUG"},
+        "controller": {"replicas": 3, "nodeSelector": {"role": "infra"}, "resources": {}, "logLevel": "DEBUG"},
     },
     "a configuration": {
         "config": {
@@ -115,7 +115,7 @@ def test_both_say_the_same(what: str, version: str, folder: Path, tmp_path: Path
     ("setting", "output"),
     [
         ("agent.mig=perhaps", "agent.mig must be true or false, got"),
-        ("control.replicas=0", "control.replicas must be a whole number from 1 on, got 0"),
+        ("controller.replicas=0", "controller.replicas must be a whole number from 1 on, got 0"),
         ("agent.driverDir=lib", "agent.driverDir must be an absolute path"),
         ("agent.driverdir=/lib", "driverdir"),
         ("agent.cdiDir=/var/run/cdi/", "agent.cdiDir must be an absolute path"),
@@ -124,7 +124,7 @@ def test_both_say_the_same(what: str, version: str, folder: Path, tmp_path: Path
         ("scheduler.extenderUrl=lamina:80", "scheduler.extenderUrl"),
         ("networkPolicy.enabled=null", "networkPolicy.enabled must not be null; set it, or omit it"),
         ("scheduler.image.repository=null", "scheduler.image.repository must not be null"),
-        ("control.replicas=null", "control.replicas must not be null"),
+        ("controller.replicas=null", "controller.replicas must not be null"),
         ("agent=null", "agent must not be null"),
         ("config=null", "config must not be null"),
     ],

@@ -5,7 +5,7 @@ from typing import Any
 import pytest
 
 from lamina.install import values
-from lamina.install.control import ADMISSION_PORT, EXTENDER_PORT, METRICS_PORT
+from lamina.install.controller import ADMISSION_PORT, EXTENDER_PORT, METRICS_PORT
 from lamina.install.names import SCHEDULER, chosen
 from lamina.install.objects import objects
 from lamina.install.render import render
@@ -17,7 +17,9 @@ CLIENT = [{"ipBlock": {"cidr": "10.0.0.0/28"}}]
 def admitted(*settings: str) -> dict[int, Any]:
     """Who may connect to the controller, by port; None is everybody."""
     made = render(objects(), Setting(values.plain(values.read([], settings)), (1, 30, 0)))
-    (policy,) = (one for one in made if (one["kind"], one["metadata"]["name"]) == ("NetworkPolicy", "lamina-control"))
+    (policy,) = (
+        one for one in made if (one["kind"], one["metadata"]["name"]) == ("NetworkPolicy", "lamina-controller")
+    )
     return {rule["ports"][0]["port"]: rule.get("from") for rule in policy["spec"]["ingress"]}
 
 

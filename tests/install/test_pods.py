@@ -58,7 +58,7 @@ def test_replicas_keep_no_node(minor: int, policy: str | None) -> None:
     assert [each["annotations"][evictable] for each in pods] == ["true", "true"]
 
 
-TLS = ("control.extenderTlsSecret=a", "scheduler.extenderTlsSecret=b")
+TLS = ("controller.extenderTlsSecret=a", "scheduler.extenderTlsSecret=b")
 
 
 def components(*settings: str) -> dict[str, Any]:
@@ -68,7 +68,7 @@ def components(*settings: str) -> dict[str, Any]:
 
 def test_certificates_of_the_extender_are_mounted_where_the_options_look() -> None:
     pods = components(*TLS)
-    for name, secret in (("lamina-control", "a"), ("lamina-scheduler", "b")):
+    for name, secret in (("lamina-controller", "a"), ("lamina-scheduler", "b")):
         (volume,) = (each for each in pods[name]["volumes"] if each.get("secret"))
         assert volume["secret"] == {"secretName": secret}
         (served,) = pods[name]["containers"]
@@ -81,18 +81,18 @@ def test_by_default_the_scheduler_has_the_certificate_that_the_controller_create
     pods = components()
     (volume,) = (each for each in pods["lamina-scheduler"]["volumes"] if each.get("secret"))
     assert volume["secret"] == {"secretName": EXTENDER_CLIENT_SECRET}
-    assert not any(each.get("secret") for each in pods["lamina-control"]["volumes"])
-    (control,) = pods["lamina-control"]["containers"]
-    assert not any("http" in each for each in control["args"])
-    assert not any("http" in each["name"] for each in control["ports"])
+    assert not any(each.get("secret") for each in pods["lamina-controller"]["volumes"])
+    (controller,) = pods["lamina-controller"]["containers"]
+    assert not any("http" in each for each in controller["args"])
+    assert not any("http" in each["name"] for each in controller["ports"])
 
 
 def test_plain_http_is_an_explicit_choice() -> None:
-    http = "scheduler.extenderUrl=http://lamina-control.lamina-system.svc:8080"
-    with pytest.raises(BadInput, match=r"must begin with https://, .*set control\.extenderHttp to true"):
+    http = "scheduler.extenderUrl=http://lamina-controller.lamina-system.svc:8080"
+    with pytest.raises(BadInput, match=r"must begin with https://, .*set controller\.extenderHttp to true"):
         values.read([], [http])
-    (control,) = components(http, "control.extenderHttp=true")["lamina-control"]["containers"]
-    assert "--extender-http-bind=:8080" in control["args"] and "--extender-bind=:8445" in control["args"]
+    (controller,) = components(http, "controller.extenderHttp=true")["lamina-controller"]["containers"]
+    assert "--extender-http-bind=:8080" in controller["args"] and "--extender-bind=:8445" in controller["args"]
 
 
 @pytest.mark.parametrize("one", TLS)
@@ -122,7 +122,7 @@ def test_protected_metrics_change_probes_monitors_and_rights() -> None:
         return {
             container[probe]["httpGet"]["scheme"]
             for each in documents
-            if each["metadata"]["name"] in ("lamina-control", "lamina-agent") and "template" in each.get("spec", {})
+            if each["metadata"]["name"] in ("lamina-controller", "lamina-agent") and "template" in each.get("spec", {})
             for container in each["spec"]["template"]["spec"]["containers"]
             for probe in ("startupProbe", "livenessProbe", "readinessProbe")
         }
@@ -135,4 +135,4 @@ def test_protected_metrics_change_probes_monitors_and_rights() -> None:
     before = [each["spec"]["endpoints"] for each in plain if each["kind"] == "ServiceMonitor"]
     assert before == [[{"port": "metrics", "honorLabels": True}]] * 2
     bindings = {each["metadata"]["name"] for each in protected if each["kind"] == "ClusterRoleBinding"}
-    assert bindings >= {"lamina-control-metrics", "lamina-agent-metrics"}
+    assert bindings >= {"lamina-controller-metrics", "lamina-agent-metrics"}

@@ -17,7 +17,7 @@ from lamina.install.terms import Setting
 from lamina_lab.api.webhooks.match_conditions import ConditionError, holds
 
 ACCOUNT = "system:serviceaccount:lamina-system"
-AGENT, CONTROL = f"{ACCOUNT}:lamina-agent", f"{ACCOUNT}:lamina-control"
+AGENT, CONTROLLER = f"{ACCOUNT}:lamina-agent", f"{ACCOUNT}:lamina-controller"
 NODE = "authentication.kubernetes.io/node-name"
 TAINT = {"key": "node-role.kubernetes.io/control-plane", "effect": "NoSchedule"}
 BEFORE: dict[str, Any] = {
@@ -130,8 +130,8 @@ GRANT = {"metadata": {"name": "g"}, "spec": {"node": "one"}}
 @pytest.mark.parametrize(
     ("user", "new", "old", "passes"),
     [
-        (CONTROL, GRANT, None, True),
-        (CONTROL, {**GRANT, "spec": {"node": "two"}}, GRANT, True),
+        (CONTROLLER, GRANT, None, True),
+        (CONTROLLER, {**GRANT, "spec": {"node": "two"}}, GRANT, True),
         ("tenant", GRANT, None, False),
         (AGENT, GRANT, None, False),
         ("tenant", {**GRANT, "spec": {"node": "two"}}, GRANT, False),
@@ -214,7 +214,7 @@ def test_older_servers_get_none_that_they_cannot_hold(minor: int, there: list[st
     assert [name for name in ("lamina-agent", "lamina-grants") if policy(name, minor)] == there
 
 
-def making_a_class(new: Any, user: str = CONTROL) -> str:
+def making_a_class(new: Any, user: str = CONTROLLER) -> str:
     return stopped("lamina-device-classes", {"userInfo": {"username": user}, "operation": "CREATE"}, new)
 
 
@@ -249,7 +249,7 @@ def test_no_other_class_serves_a_resource(name: str, resource: str) -> None:
     assert said == "only the class of Lamina's driver may serve a resource, the one that counts GPUs"
 
 
-@pytest.mark.parametrize("user", [CONTROL, AGENT, "tenant"])
+@pytest.mark.parametrize("user", [CONTROLLER, AGENT, "tenant"])
 @pytest.mark.parametrize("before", [[], ["other"], [GATE], ["other", GATE]])
 @pytest.mark.parametrize("after", [[], ["other"], [GATE]])
 def test_only_the_controller_lifts_the_gate(user: str, before: list[str], after: list[str]) -> None:
@@ -259,5 +259,5 @@ def test_only_the_controller_lifts_the_gate(user: str, before: list[str], after:
     request = {"userInfo": {"username": user}, "operation": "UPDATE"}
     lifted = GATE in before and GATE not in after
     said = stopped("lamina-claim-gates", request, pod(after), pod(before))
-    assert (said != "") == (lifted and user != CONTROL)
+    assert (said != "") == (lifted and user != CONTROLLER)
     assert stopped("lamina-claim-gates", request, {"spec": {}}, {"spec": {}}) == ""

@@ -42,7 +42,7 @@ def probes(part: str) -> set[str]:
     return {container[kind]["httpGet"]["path"] for kind in ("startupProbe", "livenessProbe", "readinessProbe")}
 
 
-@pytest.mark.parametrize("part", ["lamina-agent", "lamina-control", "lamina-scheduler"])
+@pytest.mark.parametrize("part", ["lamina-agent", "lamina-controller", "lamina-scheduler"])
 def test_a_part_that_starts_slowly_is_left_to_start(part: str) -> None:
     probe = container_of(part)["startupProbe"]
     assert probe["httpGet"] == container_of(part)["livenessProbe"]["httpGet"]
@@ -79,7 +79,7 @@ async def test_a_control_part_is_ready_once_it_could_lead_and_decides_nothing_th
     made: Any = ExtenderService
     service = made(context=None, verbs=None, readiness=readiness, metrics=None, events=None, background=None)
     async with listening("probes", service.probes_application(), FREE) as at, aiohttp.ClientSession() as session:
-        reported = {path: (await session.get(f"http://{at}{path}")).status for path in probes("lamina-control")}
+        reported = {path: (await session.get(f"http://{at}{path}")).status for path in probes("lamina-controller")}
         assert reported == {"/healthz": 200, "/warmz": 200 if warm else 503}
         for verb in ("filter", "filter-to-best", "prioritize", "preempt", "bind"):
             assert (await session.post(f"http://{at}/{verb}", json={})).status == 404

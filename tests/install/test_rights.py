@@ -3,9 +3,9 @@
 from lamina.install import rights
 
 GIVEN = {
-    "control": (
-        *rights.CONTROL_CLUSTER,
-        *rights.CONTROL_OWN,
+    "controller": (
+        *rights.CONTROLLER_CLUSTER,
+        *rights.CONTROLLER_OWN,
         *rights.DEFRAGMENTATION_CLUSTER,
         *rights.IDLE_SHARES_CLUSTER,
         *rights.BORROWERS_CLUSTER,

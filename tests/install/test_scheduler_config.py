@@ -13,7 +13,7 @@ from lamina.dialects import resource_names
 from lamina.install.scheduler_config import ExtenderAccess, scheduler_config
 from lamina.install.terms import BadInput, parse_version
 
-URL = "https://lamina-control.lamina-system.svc:8445"
+URL = "https://lamina-controller.lamina-system.svc:8445"
 TLS = "/etc/lamina-extender-tls"
 
 
@@ -66,9 +66,11 @@ def test_the_command_writes_what_the_init_container_asks_for(tmp_path: Path) -> 
 def test_a_certificate_of_the_scheduler_is_named_where_it_is() -> None:
     access = ExtenderAccess(URL, "/etc/tls")
     extender, _ = scheduler_config(configuration.DEFAULT, version=(1, 36, 0), access=access, weight=1)["extenders"]
-    assert extender["urlPrefix"] == "https://lamina-control.lamina-system.svc:8445" and extender["enableHTTPS"] is True
+    assert (
+        extender["urlPrefix"] == "https://lamina-controller.lamina-system.svc:8445" and extender["enableHTTPS"] is True
+    )
     files = {"caFile": "ca.crt", "certFile": "tls.crt", "keyFile": "tls.key"}
-    name = {"serverName": "lamina-control.lamina-system.svc"}
+    name = {"serverName": "lamina-controller.lamina-system.svc"}
     assert extender["tlsConfig"] == name | {key: f"/etc/tls/{file}" for key, file in files.items()}
 
 

@@ -170,7 +170,7 @@ async def test_the_webhook_goes_before_who_would_answer_it_and_kinds_after_who_u
     deleted = [(resource, name) for verb, resource, name in kube.calls if verb == "delete"]
     order = [
         deleted.index((MUTATING_WEBHOOKS, "lamina.dev")),
-        deleted.index((DEPLOYMENTS, "lamina-control")),
+        deleted.index((DEPLOYMENTS, "lamina-controller")),
         deleted.index((DAEMON_SETS, "lamina-agent")),
         deleted.index((CUSTOM_RESOURCE_DEFINITIONS, "grants.lamina.dev")),
         deleted.index((NAMESPACES, "lamina-system")),

@@ -43,7 +43,7 @@ class Cluster(ABC):
 
     @abstractmethod
     def metrics(self, part: str) -> str:
-        """The page that `control` serves to Prometheus, or the agent of a node by its name."""
+        """The page that `controller` serves to Prometheus, or the agent of a node by its name."""
 
     @property
     @abstractmethod

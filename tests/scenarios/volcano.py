@@ -53,8 +53,8 @@ def test_s1_2_the_pod_carries_what_volcanos_tools_read(lab: Lab, hami_core: str)
 def test_s1_8_metrics_have_use_and_limits(lab: Lab, hami_core: str) -> None:
     lab.apply(hami_core)
     lab.running_pod("")
-    control = series(lab.metrics("controller"))
-    granted = {name: value for name, labels, value in control if labels.get("podName") == "hami-pod"}
+    of_controller = series(lab.metrics("controller"))
+    granted = {name: value for name, labels, value in of_controller if labels.get("podName") == "hami-pod"}
     assert granted == {
         "volcano_vgpu_device_memory_allocation_for_a_certain_pod": 3000,
         "volcano_vgpu_device_core_allocation_for_a_certain_pod": 50,

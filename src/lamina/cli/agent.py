@@ -14,10 +14,8 @@ DriverMount = Annotated[
     Path | None,
     typer.Option(
         "--driver-mount",
-        "--driver-seen-at",
-        envvar=["LAMINA_DRIVER_MOUNT", "LAMINA_DRIVER_SEEN_AT"],
-        help="Path of --driver-dir in the container of the agent, if it is another one. "
-        "--driver-seen-at and LAMINA_DRIVER_SEEN_AT are deprecated names.",
+        envvar="LAMINA_DRIVER_MOUNT",
+        help="Path of --driver-dir in the container of the agent, if it is another one.",
     ),
 ]
 Dra = Annotated[

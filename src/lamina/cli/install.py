@@ -49,7 +49,7 @@ def scheduler_config(
     kube_version: Annotated[str, typer.Option("--kube-version", help="Version of kube-scheduler.")] = "",
     extender_url: Annotated[
         str, typer.Option("--extender-url", help="URL of the controller's extender. With http, no certificate is used.")
-    ] = "https://lamina-control.lamina-system.svc:8445",
+    ] = "https://lamina-controller.lamina-system.svc:8445",
     extender_tls: Annotated[
         str,
         typer.Option(

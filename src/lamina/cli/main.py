@@ -84,7 +84,6 @@ app.command("agent")(agent.agent)
 app.command("mount-files")(mount_files.mount_files)
 app.command("mps")(mps.mps)
 app.command("controller")(controller.controller)
-app.command("control", hidden=True)(controller.controller)  # the name before 0.2, in manifests that are in use
 app.command("clean-node")(clean_node.clean_node)
 for extension in entry_points(group="lamina.commands"):  # of other distributions, such as lamina-lab
     extension.load()(app)

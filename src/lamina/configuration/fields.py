@@ -224,7 +224,7 @@ class Defragmentation(Group, frozen=True, kw_only=True):
         Count,
         doc(
             "Most pods that the controller evicts in an hour to make GPUs idle; 0 for none. It also needs the chart "
-            "value `control.defragmentation=true`.",
+            "value `controller.defragmentation=true`.",
             unit="pods",
             reason="A moved pod restarts, which not every workload can.",
         ),
@@ -232,7 +232,7 @@ class Defragmentation(Group, frozen=True, kw_only=True):
 
 
 class IdleShares(Group, frozen=True, kw_only=True):
-    """Pods that hold GPUs and run nothing on them. Needs the chart value `control.idleShares=true`."""
+    """Pods that hold GPUs and run nothing on them. Needs the chart value `controller.idleShares=true`."""
 
     hours: Annotated[
         Count,
@@ -266,7 +266,7 @@ class IdleShares(Group, frozen=True, kw_only=True):
 
 
 class Borrowers(Group, frozen=True, kw_only=True):
-    """Pods whose borrowed memory neighbors need. Needs the chart value `control.borrowers=true`."""
+    """Pods whose borrowed memory neighbors need. Needs the chart value `controller.borrowers=true`."""
 
     seconds: Annotated[
         Count,

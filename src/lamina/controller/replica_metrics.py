@@ -34,7 +34,7 @@ class ReplicaMetrics(Collector):
         yield GaugeMetricFamily("lamina_leading", "1 if this replica of the controller leads, else 0.", state.leading)
         yield CounterMetricFamily(
             "lamina_leader_transitions",
-            "How often another replica became the leader, as the Lease lamina-control counts.",
+            "How often another replica became the leader, as the Lease lamina-controller counts.",
             state.transitions,
         )
         yield GaugeMetricFamily(

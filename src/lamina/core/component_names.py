@@ -1,7 +1,7 @@
 """Names that components, their installation and the commands agree on: objects, files and paths."""
 
 NAMESPACE = "lamina-system"
-LEADER_LEASE, TURNS_LEASE = "lamina-control", "lamina-turns"
+LEADER_LEASE, TURNS_LEASE = "lamina-controller", "lamina-turns"
 LEADER_LABEL = "lamina.dev/leader"
 """What the Service of the extender selects the leader by."""
 
@@ -10,7 +10,7 @@ WEBHOOKS = "lamina.dev"
 ADMISSION_SERVICE, ADMISSION_SECRET = "lamina-admission", "lamina-admission"
 
 EXTENDER_SECRET, EXTENDER_CLIENT_SECRET = "lamina-extender", "lamina-extender-client"
-EXTENDER_NAME = f"lamina-control.{NAMESPACE}.svc"
+EXTENDER_NAME = f"lamina-controller.{NAMESPACE}.svc"
 """The name in the extender's certificate, whatever the address by which a client reaches it."""
 CERTIFICATE_FILE, KEY_FILE, AUTHORITY_FILE = "tls.crt", "tls.key", "ca.crt"
 """The names of files in a directory, as Secrets of the type kubernetes.io/tls have them."""

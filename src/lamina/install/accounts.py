@@ -6,9 +6,9 @@ from typing import Any
 from lamina.core.component_names import NAMESPACE
 from lamina.install import rights
 from lamina.install.agent import BINDING_WANTED, DRA_WANTED, MPS_WANTED
-from lamina.install.control import PREEMPTS
+from lamina.install.controller import PREEMPTS
 from lamina.install.dashboard import DASHBOARD_WANTED
-from lamina.install.names import AGENT, CONTROL, DASHBOARD, MPS, SCHEDULER, cluster_meta, labels, meta
+from lamina.install.names import AGENT, CONTROLLER, DASHBOARD, MPS, SCHEDULER, cluster_meta, labels, meta
 from lamina.install.pods import PROTECTED_METRICS
 from lamina.install.rights import Rule
 from lamina.install.rights_of_commands import VIEW
@@ -31,9 +31,9 @@ _SERVES_CLAIMS = "lamina-claims"
 _BINDS_CLAIMS = "lamina-claims-binding"
 _MAKES_CLAIM_OBJECTS = "lamina-claim-objects"
 
-MOVES_PODS = Given(Value("control.defragmentation"))
-RECLAIMS_IDLE = Given(Value("control.idleShares"))
-EVICTS_BORROWERS = Given(Value("control.borrowers"))
+MOVES_PODS = Given(Value("controller.defragmentation"))
+RECLAIMS_IDLE = Given(Value("controller.idleShares"))
+EVICTS_BORROWERS = Given(Value("controller.borrowers"))
 SCHEDULER_WANTED = Given(Value("scheduler.enabled"))
 
 
@@ -45,13 +45,13 @@ def accounts() -> list[Any]:
         _role_binding(f"{AGENT}-nvidia", AGENT, "Role", f"{AGENT}-nvidia", nvidia),
     ]
     return [
-        _service_account(CONTROL),
+        _service_account(CONTROLLER),
         _service_account(AGENT),
         When(MPS_WANTED, _service_account(MPS)),
-        *_cluster_role(CONTROL, rights.CONTROL_CLUSTER),
+        *_cluster_role(CONTROLLER, rights.CONTROLLER_CLUSTER),
         *_cluster_role(AGENT, rights.AGENT_CLUSTER),
-        _role(CONTROL, CONTROL, rights.CONTROL_OWN),
-        _role_binding(CONTROL, CONTROL, "Role", CONTROL),
+        _role(CONTROLLER, CONTROLLER, rights.CONTROLLER_OWN),
+        _role_binding(CONTROLLER, CONTROLLER, "Role", CONTROLLER),
         _role(AGENT, AGENT, rights.AGENT_OWN),
         _role_binding(AGENT, AGENT, "Role", AGENT),
         *(When(Given(nvidia), part) for part in nvidia_objects),
@@ -87,7 +87,7 @@ def _scheduler_objects() -> list[Any]:
     ]
 
 
-def _added_role(name: str, rules: Iterable[Rule], part: str = CONTROL) -> list[Any]:
+def _added_role(name: str, rules: Iterable[Rule], part: str = CONTROLLER) -> list[Any]:
     """Further rights of the controller, or of another part."""
     head = {"apiVersion": f"{_RBAC}/v1", "kind": "ClusterRole", "metadata": cluster_meta(name, part)}
     return [head | {"rules": _rules(rules)}, _cluster_role_binding(name, part, name)]
@@ -100,7 +100,7 @@ def _metrics_objects() -> list[Any]:
     head = {"apiVersion": f"{_RBAC}/v1", "kind": "ClusterRole"}
     return [
         head | {"metadata": checks, "rules": _rules(rights.METRICS_CLUSTER)},
-        *(_cluster_role_binding(f"{part}-metrics", part, _CHECKS_CALLERS) for part in (CONTROL, AGENT)),
+        *(_cluster_role_binding(f"{part}-metrics", part, _CHECKS_CALLERS) for part in (CONTROLLER, AGENT)),
         head | {"metadata": cluster_meta("lamina-metrics-reader"), "rules": reads},
     ]
 

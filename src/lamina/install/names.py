@@ -6,7 +6,7 @@ from lamina.core.component_names import NAMESPACE
 
 PART_OF = {"app.kubernetes.io/part-of": "lamina"}
 COMPONENT = "app.kubernetes.io/component"
-CONTROL, SCHEDULER, AGENT, MPS = "lamina-control", "lamina-scheduler", "lamina-agent", "lamina-mps"
+CONTROLLER, SCHEDULER, AGENT, MPS = "lamina-controller", "lamina-scheduler", "lamina-agent", "lamina-mps"
 DASHBOARD = "lamina-dashboard"
 
 

@@ -8,11 +8,11 @@ request can cost.
 
 from typing import Any
 
-from lamina.install import control, scheduler
+from lamina.install import controller, scheduler
 from lamina.install.accounts import SCHEDULER_WANTED
 from lamina.install.agent import METRICS_PORT
 from lamina.install.dashboard import DASHBOARD_PORT, DASHBOARD_WANTED
-from lamina.install.names import AGENT, CONTROL, DASHBOARD, SCHEDULER, chosen, meta
+from lamina.install.names import AGENT, CONTROLLER, DASHBOARD, SCHEDULER, chosen, meta
 from lamina.install.terms import Each, Given, Value, When
 
 _EXTENDER_FROM = Value("networkPolicy.extenderFrom")
@@ -22,16 +22,16 @@ _ENABLED = Given(Value("networkPolicy.enabled"))
 
 def network() -> list[Any]:
     """The policies of all components."""
-    extender = _ingress(control.EXTENDER_PORT) | {"from": [Each(_EXTENDER_FROM)]}
-    extender["ports"].append(When(control.EXTENDER_HTTP, _port(control.EXTENDER_HTTP_PORT)))
+    extender = _ingress(controller.EXTENDER_PORT) | {"from": [Each(_EXTENDER_FROM)]}
+    extender["ports"].append(When(controller.EXTENDER_HTTP, _port(controller.EXTENDER_HTTP_PORT)))
     # A rule with an empty list would allow all peers.
     controller_rules = [
         When(Given(_EXTENDER_FROM), extender),
-        _ingress(control.ADMISSION_PORT),
-        _metrics_rule(control.METRICS_PORT),
+        _ingress(controller.ADMISSION_PORT),
+        _metrics_rule(controller.METRICS_PORT),
     ]
     policies = [
-        _policy(CONTROL, controller_rules),
+        _policy(CONTROLLER, controller_rules),
         _policy(AGENT, [_metrics_rule(METRICS_PORT)]),
         When(SCHEDULER_WANTED, _policy(SCHEDULER, [_metrics_rule(scheduler.PORT)])),
         When(DASHBOARD_WANTED, _policy(DASHBOARD, [_ingress(DASHBOARD_PORT)])),  # it asks who calls

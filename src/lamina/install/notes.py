@@ -7,7 +7,7 @@ Lamina {{{{ .Chart.AppVersion }}}} is installed in the namespace {NAMESPACE}.
 
 1. Wait until it is ready:
 
-    kubectl -n {NAMESPACE} rollout status deployment/lamina-control
+    kubectl -n {NAMESPACE} rollout status deployment/lamina-controller
     kubectl -n {NAMESPACE} rollout status daemonset/lamina-agent
 
    Agents start on nodes with NVIDIA GPUs, as the value agent.nodeSelectorTerms says.

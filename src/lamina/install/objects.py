@@ -8,7 +8,7 @@ from lamina.core.component_names import NAMESPACE
 from lamina.core.definitions import custom_resource_definitions
 from lamina.install.accounts import accounts
 from lamina.install.agent import agent
-from lamina.install.control import control
+from lamina.install.controller import controller
 from lamina.install.dashboard import dashboard
 from lamina.install.mps import mps
 from lamina.install.names import labels, meta
@@ -42,7 +42,7 @@ def objects() -> list[Any]:
         *policies(),
         _configuration(),
         *network(),
-        *control(),
+        *controller(),
         *scheduler(),
         *agent(),
         *mps(),

@@ -11,7 +11,7 @@ from lamina.core.component_names import NAMESPACE
 from lamina.dialects.claim_gate import GATE
 from lamina.dialects.registry import label_prefixes
 from lamina.install.agent import DRA_WANTED
-from lamina.install.names import AGENT, CONTROL, cluster_meta
+from lamina.install.names import AGENT, CONTROLLER, cluster_meta
 from lamina.install.terms import Joined, Since, Term, Value, When
 
 _ADMISSION = "admissionregistration.k8s.io/v1"
@@ -76,9 +76,11 @@ def _labels_kept(these: str, those: str, prefixes: Sequence[str]) -> str:
 def _only_controller_writes_grants() -> list[Any]:
     """Agents act on grants, so a client that could write one could take what others hold. Changes of metadata are
     allowed, because the garbage collector makes them."""
-    expression = f"{_is(CONTROL)} || (request.operation == 'UPDATE' && object.spec == oldObject.spec)"
+    expression = f"{_is(CONTROLLER)} || (request.operation == 'UPDATE' && object.spec == oldObject.spec)"
     rules = [_write_rule("lamina.dev", "*", ["grants"])]
-    return _policy("lamina-grants", CONTROL, rules, {"only the controller of Lamina may write grants": expression}, {})
+    return _policy(
+        "lamina-grants", CONTROLLER, rules, {"only the controller of Lamina may write grants": expression}, {}
+    )
 
 
 def _tickets_by_placement_alone() -> list[Any]:
@@ -100,7 +102,7 @@ def _tickets_by_placement_alone() -> list[Any]:
         "not-by-kubelet": "!('system:nodes' in request.userInfo.groups)",
     }
     rules = [{**_write_rule("", "v1", ["pods"]), "operations": ["CREATE"]}]
-    policy, binding = _policy("lamina-tickets", CONTROL, rules, {message: expression}, conditions)
+    policy, binding = _policy("lamina-tickets", CONTROLLER, rules, {message: expression}, conditions)
     policy["spec"] |= {"failurePolicy": "Ignore", "paramKind": {"apiVersion": API_VERSION, "kind": "Inventory"}}
     binding["spec"]["paramRef"] = {"selector": {}, "parameterNotFoundAction": "Allow"}
     return [policy, binding]
@@ -125,7 +127,7 @@ def _controller_makes_own_classes() -> list[Any]:
         "Lamina may only create classes of its own devices": own,
         "only the class of Lamina's driver may serve a resource, the one that counts GPUs": served,
     }
-    return _policy("lamina-device-classes", CONTROL, [rule], validations, {"the-controller": _is(CONTROL)})
+    return _policy("lamina-device-classes", CONTROLLER, [rule], validations, {"the-controller": _is(CONTROLLER)})
 
 
 def _only_controller_lifts_gates() -> list[Any]:
@@ -136,8 +138,10 @@ def _only_controller_lifts_gates() -> list[Any]:
         return f"(has({gates}) && {gates}.exists(gate, gate.name == '{GATE}'))"
 
     rule = _write_rule("", "v1", ["pods"]) | {"operations": ["UPDATE"]}
-    validations = {f"only the controller of Lamina may lift the gate {GATE}": f"{_is(CONTROL)} || {has_gate('object')}"}
-    return _policy("lamina-claim-gates", CONTROL, [rule], validations, {"a-pod-with-it": has_gate("oldObject")})
+    validations = {
+        f"only the controller of Lamina may lift the gate {GATE}": f"{_is(CONTROLLER)} || {has_gate('object')}"
+    }
+    return _policy("lamina-claim-gates", CONTROLLER, [rule], validations, {"a-pod-with-it": has_gate("oldObject")})
 
 
 def _is(part: str) -> str:

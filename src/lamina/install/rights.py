@@ -47,7 +47,7 @@ def _definitions() -> tuple[str, ...]:
     return tuple(crd["metadata"]["name"] for crd in custom_resource_definitions())
 
 
-CONTROL_CLUSTER = (
+CONTROLLER_CLUSTER = (
     Rule(
         "pods",
         "get list watch patch",
@@ -72,7 +72,7 @@ CONTROL_CLUSTER = (
     Rule("customresourcedefinitions.apiextensions.k8s.io", "create"),
     Rule("customresourcedefinitions.apiextensions.k8s.io", "get update", _definitions()),
 )
-CONTROL_OWN = (
+CONTROLLER_OWN = (
     Rule("configmaps", "get list watch patch", (CONFIG_MAP,), "the patch records the text in force in an annotation"),
     Rule("secrets", "create"),
     Rule("secrets", "get update", (ADMISSION_SECRET, EXTENDER_SECRET, EXTENDER_CLIENT_SECRET), "its certificates"),
@@ -103,25 +103,25 @@ SCHEDULER_OWN = (
 """In addition to the roles of Kubernetes' own scheduler."""
 
 DEFRAGMENTATION_CLUSTER = (
-    Rule("nodes", "get patch", why="with `control.defragmentation`, the cordon of a GPU while its pods move"),
-    Rule("inventories.lamina.dev", "get", why="with `control.defragmentation`, whether the agent knows the cordon"),
-    Rule("pods/eviction", "create", why="with `control.defragmentation`"),
+    Rule("nodes", "get patch", why="with `controller.defragmentation`, the cordon of a GPU while its pods move"),
+    Rule("inventories.lamina.dev", "get", why="with `controller.defragmentation`, whether the agent knows the cordon"),
+    Rule("pods/eviction", "create", why="with `controller.defragmentation`"),
 )
 """Of the controller, only where it may move pods."""
 
 IDLE_SHARES_CLUSTER = (
-    Rule("pods/eviction", "create", why="with `control.idleShares`"),
-    Rule("deployments.apps", "get patch", why="with `control.idleShares`, replicas of idle workloads"),
-    Rule("statefulsets.apps", "get patch", why="with `control.idleShares`, replicas of idle workloads"),
+    Rule("pods/eviction", "create", why="with `controller.idleShares`"),
+    Rule("deployments.apps", "get patch", why="with `controller.idleShares`, replicas of idle workloads"),
+    Rule("statefulsets.apps", "get patch", why="with `controller.idleShares`, replicas of idle workloads"),
 )
 """Of the controller, only where it may reclaim idle shares."""
 
-BORROWERS_CLUSTER = (Rule("pods/eviction", "create", why="with `control.borrowers`"),)
+BORROWERS_CLUSTER = (Rule("pods/eviction", "create", why="with `controller.borrowers`"),)
 """Of the controller, only where it may evict borrowers."""
 
 PREEMPTION_CLUSTER = (
-    Rule("pods/eviction", "create", why="with `control.preemption`"),
-    Rule("pods/status", "patch", why="with `control.preemption`, the node that a pod is nominated for"),
+    Rule("pods/eviction", "create", why="with `controller.preemption`"),
+    Rule("pods/status", "patch", why="with `controller.preemption`, the node that a pod is nominated for"),
 )
 """Of the controller, only where it may evict pods for others."""
 
@@ -212,13 +212,13 @@ MAKES_ITS_NAMESPACE = Rule(
 """A right of the controller that an installation does not give."""
 
 OF_COMPONENTS: dict[str, tuple[Rule, ...]] = {
-    "Controller, in the cluster": (*CONTROL_CLUSTER, MAKES_ITS_NAMESPACE),
-    "Controller, in the cluster, with `control.defragmentation`": DEFRAGMENTATION_CLUSTER,
-    "Controller, in the cluster, with `control.idleShares`": IDLE_SHARES_CLUSTER,
-    "Controller, in the cluster, with `control.borrowers`": BORROWERS_CLUSTER,
-    "Controller, in the cluster, with `control.preemption`": PREEMPTION_CLUSTER,
+    "Controller, in the cluster": (*CONTROLLER_CLUSTER, MAKES_ITS_NAMESPACE),
+    "Controller, in the cluster, with `controller.defragmentation`": DEFRAGMENTATION_CLUSTER,
+    "Controller, in the cluster, with `controller.idleShares`": IDLE_SHARES_CLUSTER,
+    "Controller, in the cluster, with `controller.borrowers`": BORROWERS_CLUSTER,
+    "Controller, in the cluster, with `controller.preemption`": PREEMPTION_CLUSTER,
     "Controller, in the cluster, with `dra.enabled`": CLAIM_OBJECTS_CLUSTER,
-    "Controller, in its namespace": CONTROL_OWN,
+    "Controller, in its namespace": CONTROLLER_OWN,
     "Agent, in the cluster": AGENT_CLUSTER,
     "Agent, in the cluster, with `dra.enabled`": CLAIMS_CLUSTER,
     "Agent, in the cluster, with `dra.bindingConditions`": BINDING_CLUSTER,

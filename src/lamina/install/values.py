@@ -93,7 +93,7 @@ class Component(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     resources: Annotated[Object, Meta(title="Resource requests and limits of a pod")] = {}
 
 
-class Control(Component, frozen=True, kw_only=True, forbid_unknown_fields=True):
+class ControllerValues(Component, frozen=True, kw_only=True, forbid_unknown_fields=True):
     """The controller: admission webhook and scheduler extender."""
 
     replicas: Annotated[Count, Meta(title="Number of replicas. One leads, the others stand by")] = 2
@@ -345,7 +345,7 @@ class Values(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
         dict[str, Any],
         Meta(title="Lamina's configuration", description="keys of docs/reference/configuration.md"),
     ] = {}
-    control: Control = Control()
+    controller: ControllerValues = ControllerValues()
     scheduler: SchedulerValues = SchedulerValues()
     agent: Agent = Agent()
     mps: MpsValues = MpsValues()
@@ -393,15 +393,16 @@ def image_problem() -> str:
 
 def _check_extender(values: Values) -> None:
     """Raises BadInput where the scheduler could not reach the extender."""
-    control, scheduler = values.control, values.scheduler
-    if ExtenderAccess(scheduler.extenderUrl, "").is_plain and not control.extenderHttp:
+    controller, scheduler = values.controller, values.scheduler
+    if ExtenderAccess(scheduler.extenderUrl, "").is_plain and not controller.extenderHttp:
         raise BadInput(
             f"the value scheduler.extenderUrl must begin with https://, got {scheduler.extenderUrl}; for plain HTTP, "
-            "set control.extenderHttp to true"
+            "set controller.extenderHttp to true"
         )
-    if bool(control.extenderTlsSecret) != bool(scheduler.extenderTlsSecret):
+    if bool(controller.extenderTlsSecret) != bool(scheduler.extenderTlsSecret):
         raise BadInput(
-            "the values control.extenderTlsSecret and scheduler.extenderTlsSecret must both name a Secret, or neither"
+            "the values controller.extenderTlsSecret and scheduler.extenderTlsSecret must both name a Secret, "
+            "or neither"
         )
 
 

@@ -149,8 +149,7 @@ class Reset:
             await self._remove(SECRETS, secret, CONFIG_MAP_NAMESPACE)
         for lease in (await self._kube.list(LEASES, namespace=CONFIG_MAP_NAMESPACE)).items:
             name = lease["metadata"]["name"]
-            of_earlier_version = name.startswith("node-")
-            if name in ("lamina-control", "lamina-turns", "lamina-defrag") or of_earlier_version:
+            if name in ("lamina-controller", "lamina-turns", "lamina-defrag"):
                 await self._remove(LEASES, name, CONFIG_MAP_NAMESPACE)
         for definition in custom_resource_definitions():
             await self._remove(CUSTOM_RESOURCE_DEFINITIONS, definition["metadata"]["name"])

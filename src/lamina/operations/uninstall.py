@@ -14,7 +14,7 @@ from lamina.core.definitions import custom_resource_definitions
 from lamina.dialects import resource_names
 from lamina.errors import BadInput
 from lamina.install.cleaner import CLEANER, cleaner
-from lamina.install.names import AGENT, CONTROL, MPS, PART_OF, SCHEDULER, chosen
+from lamina.install.names import AGENT, CONTROLLER, MPS, PART_OF, SCHEDULER, chosen
 from lamina.ledger.ledger import Ledger
 from lamina.operations.reset import Reset, refuse_users
 from lamina.ports.clock import Clock
@@ -83,7 +83,7 @@ class Uninstall:
         if installed and await self._present(NAMESPACES, NAMESPACE):
             async for step in self._reset.withdraw(cluster.config):
                 yield step
-        for part in (CONTROL, SCHEDULER):
+        for part in (CONTROLLER, SCHEDULER):
             await self._remove(DEPLOYMENTS, part, NAMESPACE)
             await self._until(lambda part=part: self._no_pods(part))  # type: ignore[misc]
         await self._remove(MUTATING_WEBHOOKS, WEBHOOKS)

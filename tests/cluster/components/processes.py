@@ -55,7 +55,7 @@ class Processes:
         self._folder = cluster.folder / "lamina"
         self._folder.mkdir(exist_ok=True)
         control = cluster.control
-        self.controls = [self._replica(number, replicas) for number in range(replicas)]
+        self.controllers = [self._replica(number, replicas) for number in range(replicas)]
         door = [sys.executable, "-I", LEADER_PROXY, *(str(EXTENDER_PORT + i) for i in range(replicas + 1))]
         self._door = self._daemon("leader-door", door) if replicas > 1 else None
         command: list[str | Path] = [cluster.binaries["kube-scheduler"], "--config", self._write_scheduler()]
@@ -67,23 +67,23 @@ class Processes:
 
     def _replica(self, number: int, replicas: int) -> Daemon:
         control = self._cluster.control
-        words = ["control", "--kubeconfig", control.kubeconfig, "--admission-host", network.CONTROL]
+        words = ["controller", "--kubeconfig", control.kubeconfig, "--admission-host", network.CONTROL]
         words += ["--dra"] if self._of_claims else []
         if replicas == 1:
-            return self._daemon("control", [*LAMINA, *words, "--extender-http-bind", EXTENDER])
+            return self._daemon("controller", [*LAMINA, *words, "--extender-http-bind", EXTENDER])
         words += ["--extender-bind", "127.0.0.1:0"]
         words += ["--extender-http-bind", f"127.0.0.1:{EXTENDER_PORT + 1 + number}"]
-        words += ["--admission-bind", f":{ADMISSION_PORT + number}", "--identity", f"control-{number}"]
-        return self._daemon(f"control-{number}", [*LAMINA, *words])
+        words += ["--admission-bind", f":{ADMISSION_PORT + number}", "--identity", f"controller-{number}"]
+        return self._daemon(f"controller-{number}", [*LAMINA, *words])
 
     def _daemon(self, name: str, command: list[str | Path]) -> Daemon:
         """A program of the control plane's sandbox."""
         return Daemon(self._cluster.control.sandbox, name, command, self.environment, self._folder / f"{name}.log")
 
     @property
-    def control(self) -> Daemon:
+    def controller(self) -> Daemon:
         """The controller, where there is one."""
-        (found,) = self.controls
+        (found,) = self.controllers
         return found
 
     @property
@@ -105,7 +105,7 @@ class Processes:
     @property
     def _all(self) -> list[Daemon]:
         door = [self._door] if self._door else []
-        return [*self.controls, *door, self.scheduler, *self.mps.values(), *self.agents.values()]
+        return [*self.controllers, *door, self.scheduler, *self.mps.values(), *self.agents.values()]
 
     def start(self) -> None:
         """Start all parts, and return when all of them answer."""
@@ -117,7 +117,7 @@ class Processes:
         """Until each node offers devices, and admission answers."""
         for name, agent in self.agents.items():
             agent.until(lambda name=name: self._offers(name), f"a GPU of {name} in kubelet's hands")
-        self.controls[0].until(self._admits, "a word of admission")
+        self.controllers[0].until(self._admits, "a word of admission")
 
     def _offers(self, node: str) -> bool:
         """Whether the node has GPUs under NVIDIA's name, or under the one that `renameByDefault` gives them."""

@@ -58,7 +58,7 @@ def refused_requests(cluster: RealCluster) -> list[tuple[str, tuple[str, ...], s
         ("an Inventory", ("patch", "inventories.lamina.dev", node, "--type=merge", *patch), ""),
         ("a node", ("patch", "node", node, *patch), ""),
         ("the configuration", ("delete", "configmap", "lamina", "-n", "lamina-system"), ""),
-        ("the Lease", ("delete", "lease", "lamina-control", "-n", "lamina-system"), ""),
+        ("the Lease", ("delete", "lease", "lamina-controller", "-n", "lamina-system"), ""),
         ("grants of others", ("get", "grants.lamina.dev", "-A"), ""),
         ("a namespace's label", ("label", "namespace", NAMESPACE, "lamina.dev/webhook=ignore"), ""),
     ]

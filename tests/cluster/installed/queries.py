@@ -88,7 +88,7 @@ def leader(cluster: RealCluster) -> Object:
     found: list[Object] = []
 
     def leads() -> bool:
-        found[:] = [each for each in parts(cluster, "control") if _leads(each)]
+        found[:] = [each for each in parts(cluster, "controller") if _leads(each)]
         return len(found) == 1
 
     wait_until(leads, lambda: cluster.kubectl("get", "pods", "-n", NAMESPACE, "--show-labels"))

@@ -5,7 +5,7 @@ import re
 
 import pytest
 
-from lamina.install.names import AGENT, CONTROL
+from lamina.install.names import AGENT, CONTROLLER
 from lamina.install.rights import Rule
 from lamina.install.rights_of_commands import DOCTOR, READER
 from tests.cluster.components.cluster import RealCluster
@@ -66,7 +66,7 @@ def test_no_container_that_runs_on_is_privileged(cluster: RealCluster, lamina: I
 
 @pytest.mark.parametrize(
     ("part", "port", "series"),
-    [("agent", 9394, "lamina_gpu_memory_bytes{"), ("control", 9395, "lamina_")],
+    [("agent", 9394, "lamina_gpu_memory_bytes{"), ("controller", 9395, "lamina_")],
 )
 def test_metrics_of_each_pod_can_be_read(
     cluster: RealCluster, lamina: Installation, part: str, port: int, series: str
@@ -87,14 +87,14 @@ ASKS = (
 
 def test_the_extender_answers_only_who_has_a_certificate(cluster: RealCluster, lamina: Installation) -> None:
     """The scheduler's works, as each pod with a share shows."""
-    address = cluster.kubectl("get", "service", CONTROL, "-n", NAMESPACE, "-o", "jsonpath={.spec.clusterIP}")
+    address = cluster.kubectl("get", "service", CONTROLLER, "-n", NAMESPACE, "-o", "jsonpath={.spec.clusterIP}")
     with pytest.raises(Unavailable, match=r"(?i)certificate.required|eof|closed|reset by peer"):
         cluster.control.sandbox.run("python3", "-c", ASKS.format(address=address))
 
 
 def test_services_lead_to_the_leader_alone(cluster: RealCluster, lamina: Installation) -> None:
     address = leader(cluster)["status"]["podIP"]
-    for name in ("lamina-control", "lamina-admission"):
+    for name in ("lamina-controller", "lamina-admission"):
         (found,) = listed(cluster, "endpoints", "-n", NAMESPACE, "--field-selector", f"metadata.name={name}")
         assert [each["ip"] for subset in found["subsets"] for each in subset["addresses"]] == [address]
 

@@ -66,7 +66,7 @@ def test_leaders_die_while_pods_start(cluster: RealCluster, both: Installation) 
 
 def replica_is(cluster: RealCluster, replica: Object) -> bool:
     """Whether the replica still is what it was, the same container."""
-    (now,) = (each for each in parts(cluster, "control") if each["metadata"]["uid"] == replica["metadata"]["uid"])
+    (now,) = (each for each in parts(cluster, "controller") if each["metadata"]["uid"] == replica["metadata"]["uid"])
     status = now["status"]["containerStatuses"][0]
     return "running" in status["state"] and bool(
         status["containerID"] == replica["status"]["containerStatuses"][0]["containerID"]
@@ -85,7 +85,7 @@ def evict(cluster: RealCluster, pod: Object) -> str:
     return ""
 
 
-@pytest.mark.parametrize("part", ["control", "scheduler"])
+@pytest.mark.parametrize("part", ["controller", "scheduler"])
 def test_one_replica_at_a_time_may_be_evicted(cluster: RealCluster, both: Installation, part: str) -> None:
     whole(cluster)
     first, second = parts(cluster, part)
@@ -96,8 +96,8 @@ def test_one_replica_at_a_time_may_be_evicted(cluster: RealCluster, both: Instal
 @pytest.fixture
 def without_control(cluster: RealCluster, both: Installation) -> Installation:
     """Replicas are away; the test, or what follows it, brings them back."""
-    cluster.kubectl("scale", "deployment/lamina-control", "-n", NAMESPACE, "--replicas=0")
-    wait_until(lambda: not parts(cluster, "control"), lambda: cluster.kubectl("get", "pods", "-n", NAMESPACE))
+    cluster.kubectl("scale", "deployment/lamina-controller", "-n", NAMESPACE, "--replicas=0")
+    wait_until(lambda: not parts(cluster, "controller"), lambda: cluster.kubectl("get", "pods", "-n", NAMESPACE))
     return both
 
 
@@ -124,7 +124,7 @@ def test_while_admission_is_down_other_pods_run_and_no_pod_gets_a_gpu(
             )
             assert [phase(cluster, name) for name in names] == ["Pending", "Pending"]
     finally:
-        cluster.kubectl("scale", "deployment/lamina-control", "-n", NAMESPACE, "--replicas=2")
+        cluster.kubectl("scale", "deployment/lamina-controller", "-n", NAMESPACE, "--replicas=2")
         wait_until(lambda: admits(cluster), lambda: "admission does not come back")
     whole(cluster)
     cluster.kubectl("delete", "pod", "share", "nothing", "--ignore-not-found", "--grace-period=0", "--force")

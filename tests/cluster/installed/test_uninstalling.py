@@ -158,7 +158,7 @@ def test_helm_installs_upgrades_rolls_back_and_uninstalls(cluster: RealCluster, 
 
 def all_are(cluster: RealCluster, image: str, capabilities: dict[str, list[str]]) -> None:
     """Wait until all pods are of this image, and see what agents may then."""
-    for what in ("daemonset/lamina-agent", "deployment/lamina-control", "deployment/lamina-scheduler"):
+    for what in ("daemonset/lamina-agent", "deployment/lamina-controller", "deployment/lamina-scheduler"):
         rolled_out(cluster, what)
     whole(cluster)
     for each in parts(cluster):

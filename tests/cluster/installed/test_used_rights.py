@@ -6,33 +6,33 @@ from pathlib import Path
 import pytest
 
 from lamina.install import rights
-from lamina.install.names import AGENT, CONTROL, SCHEDULER
+from lamina.install.names import AGENT, CONTROLLER, SCHEDULER
 from tests.cluster.components.audit import Asked
 from tests.cluster.components.cluster import RealCluster
 
 FORBIDDEN = 403
 GIVEN = {
-    CONTROL: (*rights.CONTROL_CLUSTER, *rights.CONTROL_OWN),
+    CONTROLLER: (*rights.CONTROLLER_CLUSTER, *rights.CONTROLLER_OWN),
     AGENT: (*rights.AGENT_CLUSTER, *rights.AGENT_OWN, *rights.AGENT_OF_NVIDIA),
     SCHEDULER: rights.SCHEDULER_OWN,
 }
 RARE = {
-    (CONTROL, "create", "customresourcedefinitions.apiextensions.k8s.io"): "one was removed, or none was applied",
-    (CONTROL, "update", "customresourcedefinitions.apiextensions.k8s.io"): "a newer release knows more of them",
-    (CONTROL, "create", "mutatingwebhookconfigurations.admissionregistration.k8s.io"): "it was removed",
-    (CONTROL, "update", "secrets"): "a certificate is about to end",
-    (CONTROL, "create", "pods/eviction"): "a pod has had tickets without a grant for minutes",
-    (CONTROL, "get", "grants.lamina.dev"): "the answer to a bind was lost",
-    (CONTROL, "update", "grants.lamina.dev"): "a running pod is resized",
-    (CONTROL, "delete", "grants.lamina.dev"): "a bind was cut off, or its pod is gone and no one collects garbage",
-    (CONTROL, "get", "podgroups.scheduling.k8s.io"): "a pod belongs to a group of that kind",
-    (CONTROL, "get", "podgroups.scheduling.x-k8s.io"): "a pod belongs to a group of that kind",
-    (CONTROL, "get", "podgroups.scheduling.volcano.sh"): "a pod belongs to a group of that kind",
-    (CONTROL, "patch", "resourcequotas/status"): "a quota limits GPUs",
-    (CONTROL, "list", "poddisruptionbudgets.policy"): "a pod may evict others",
-    (CONTROL, "get", "events"): "an event of an earlier run happens again",
-    (CONTROL, "patch", "events"): "an event happens again",
-    (CONTROL, "create", "events"): "users are informed",
+    (CONTROLLER, "create", "customresourcedefinitions.apiextensions.k8s.io"): "one was removed, or none was applied",
+    (CONTROLLER, "update", "customresourcedefinitions.apiextensions.k8s.io"): "a newer release knows more of them",
+    (CONTROLLER, "create", "mutatingwebhookconfigurations.admissionregistration.k8s.io"): "it was removed",
+    (CONTROLLER, "update", "secrets"): "a certificate is about to end",
+    (CONTROLLER, "create", "pods/eviction"): "a pod has had tickets without a grant for minutes",
+    (CONTROLLER, "get", "grants.lamina.dev"): "the answer to a bind was lost",
+    (CONTROLLER, "update", "grants.lamina.dev"): "a running pod is resized",
+    (CONTROLLER, "delete", "grants.lamina.dev"): "a bind was cut off, or its pod is gone and no one collects garbage",
+    (CONTROLLER, "get", "podgroups.scheduling.k8s.io"): "a pod belongs to a group of that kind",
+    (CONTROLLER, "get", "podgroups.scheduling.x-k8s.io"): "a pod belongs to a group of that kind",
+    (CONTROLLER, "get", "podgroups.scheduling.volcano.sh"): "a pod belongs to a group of that kind",
+    (CONTROLLER, "patch", "resourcequotas/status"): "a quota limits GPUs",
+    (CONTROLLER, "list", "poddisruptionbudgets.policy"): "a pod may evict others",
+    (CONTROLLER, "get", "events"): "an event of an earlier run happens again",
+    (CONTROLLER, "patch", "events"): "an event happens again",
+    (CONTROLLER, "create", "events"): "users are informed",
     (AGENT, "watch", "customresourcedefinitions.apiextensions.k8s.io"): "NVIDIA's kind is not there yet",
     (AGENT, "get", "events"): "an event of an earlier run happens again",
     (AGENT, "patch", "events"): "an event happens again",
@@ -68,5 +68,5 @@ def test_every_right_is_used_or_has_its_occasion(asked: set[Asked], account: str
     if account != SCHEDULER:  # which has those of Kubernetes' own besides
         given |= {(AGENT, verb, rule.resource) for rule in rights.CLAIMS_CLUSTER for verb in rule.verbs.split()}
         of_control = rights.CLAIM_OBJECTS_CLUSTER
-        given |= {(CONTROL, verb, rule.resource) for rule in of_control for verb in rule.verbs.split()}
+        given |= {(CONTROLLER, verb, rule.resource) for rule in of_control for verb in rule.verbs.split()}
         assert pairs(each for each in asked if each.account == account and each.code < FORBIDDEN) <= given

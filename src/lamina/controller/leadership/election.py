@@ -1,4 +1,4 @@
-"""Leader election: the replica that holds the Lease lamina-system/lamina-control decides.
+"""Leader election: the replica that holds the Lease lamina-system/lamina-controller decides.
 
 The holder renews the Lease every few seconds. Other replicas watch its resourceVersion: once it has not changed for the
 Lease's duration, they may take the Lease. Only readings of the replica's own monotonic clock are compared, so a wall

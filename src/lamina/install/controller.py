@@ -3,7 +3,7 @@
 from typing import Any
 
 from lamina.core.component_names import ADMISSION_SERVICE, LEADER_LABEL, WEBHOOKS
-from lamina.install.names import CONTROL, cluster_meta
+from lamina.install.names import CONTROLLER, cluster_meta
 from lamina.install.pods import (
     IMAGE,
     METRICS_SCHEME,
@@ -24,27 +24,27 @@ from lamina.install.pods import (
 from lamina.install.terms import Given, Joined, Value, When
 
 EXTENDER_PORT, EXTENDER_HTTP_PORT, ADMISSION_PORT, METRICS_PORT = 8445, 8080, 8443, 9395
-EXTENDER_HTTP = Given(Value("control.extenderHttp"))
-PREEMPTS = Given(Value("control.preemption"))
+EXTENDER_HTTP = Given(Value("controller.extenderHttp"))
+PREEMPTS = Given(Value("controller.preemption"))
 _SERVES_CLAIMS = Given(Value("dra.enabled"))
 _EXTENDER_TLS = "/etc/lamina-extender-tls"
 
 
-def control() -> list[Any]:
+def controller() -> list[Any]:
     """All objects of the controller except service accounts and network policies."""
     return [
         _extender_service(),
-        service(ADMISSION_SERVICE, CONTROL, {"admission": (443, "admission")}, leader=LEADER_LABEL),
-        service(f"{CONTROL}-metrics", CONTROL, {"metrics": (METRICS_PORT, "metrics")}, headless=True),
-        monitor(f"{CONTROL}-metrics", CONTROL),
-        deployment(CONTROL, "control", _template()),
-        disruption_budget(CONTROL),
+        service(ADMISSION_SERVICE, CONTROLLER, {"admission": (443, "admission")}, leader=LEADER_LABEL),
+        service(f"{CONTROLLER}-metrics", CONTROLLER, {"metrics": (METRICS_PORT, "metrics")}, headless=True),
+        monitor(f"{CONTROLLER}-metrics", CONTROLLER),
+        deployment(CONTROLLER, "controller", _template()),
+        disruption_budget(CONTROLLER),
         _webhooks(),
     ]
 
 
 def _extender_service() -> dict[str, Any]:
-    made = service(CONTROL, CONTROL, {"extender": (EXTENDER_PORT, "extender")}, leader=LEADER_LABEL)
+    made = service(CONTROLLER, CONTROLLER, {"extender": (EXTENDER_PORT, "extender")}, leader=LEADER_LABEL)
     http = {"name": "extender-http", "port": EXTENDER_HTTP_PORT, "targetPort": "extender-http", "protocol": "TCP"}
     made["spec"]["ports"].append(When(EXTENDER_HTTP, http))
     return made
@@ -56,20 +56,20 @@ def _webhooks() -> dict[str, Any]:
     return {
         "apiVersion": "admissionregistration.k8s.io/v1",
         "kind": "MutatingWebhookConfiguration",
-        "metadata": cluster_meta(WEBHOOKS, CONTROL),
+        "metadata": cluster_meta(WEBHOOKS, CONTROLLER),
     }
 
 
 def _template() -> dict[str, Any]:
-    secret = Value("control.extenderTlsSecret")
+    secret = Value("controller.extenderTlsSecret")
     tls_mount, tls_volume = mounted_secret("extender-tls", secret, _EXTENDER_TLS)
     binds = (("extender", EXTENDER_PORT), ("admission", ADMISSION_PORT), ("metrics", METRICS_PORT))
     container = {
-        "name": "control",
+        "name": "controller",
         "image": IMAGE,
         "imagePullPolicy": Value("image.pullPolicy"),
         "args": [
-            "control",
+            "controller",
             *(f"--{name}-bind=:{number}" for name, number in binds),
             When(Given(secret), f"--extender-tls={_EXTENDER_TLS}"),
             When(EXTENDER_HTTP, f"--extender-http-bind=:{EXTENDER_HTTP_PORT}"),
@@ -78,7 +78,7 @@ def _template() -> dict[str, Any]:
             When(_SERVES_CLAIMS, "--dra"),
             When(_SERVES_CLAIMS, Joined("--dra-driver=", Value("dra.driverName"))),
         ],
-        "env": [{"name": "LAMINA_LOG_LEVEL", "value": Value("control.logLevel")}],
+        "env": [{"name": "LAMINA_LOG_LEVEL", "value": Value("controller.logLevel")}],
         "ports": [
             *(port(name, number) for name, number in binds),
             When(EXTENDER_HTTP, port("extender-http", EXTENDER_HTTP_PORT)),
@@ -86,16 +86,16 @@ def _template() -> dict[str, Any]:
         "startupProbe": startup_probe("metrics", scheme=METRICS_SCHEME),
         "livenessProbe": probe("/healthz", "metrics", period_s=10, failures=6, scheme=METRICS_SCHEME),
         "readinessProbe": probe("/warmz", "metrics", period_s=2, failures=3, scheme=METRICS_SCHEME),
-        "resources": Value("control.resources"),
+        "resources": Value("controller.resources"),
         "securityContext": UNPRIVILEGED,
         "volumeMounts": [{"name": "tmp", "mountPath": "/tmp"}, tls_mount],
     }
     spec = {
         "priorityClassName": "system-cluster-critical",
-        "affinity": spread_over_nodes(CONTROL),
-        **node_placement("control"),
+        "affinity": spread_over_nodes(CONTROLLER),
+        **node_placement("controller"),
         "containers": [container],
         # The key of the certificate is loaded from there and stays in memory.
         "volumes": [{"name": "tmp", "emptyDir": {"medium": "Memory", "sizeLimit": "16Mi"}}, tls_volume],
     }
-    return template(CONTROL, spec)
+    return template(CONTROLLER, spec)
