@@ -2,9 +2,10 @@
 
 from typing import Any
 
-from lamina.controller.extender.evictions import SETTLED_S, Evictions
-from lamina.controller.extender.group_preemption import GroupPreemption
-from lamina.controller.extender.preemption import Preemption
+from lamina.controller.eviction.evictor import Evictor
+from lamina.controller.eviction.group_victims import GroupVictims
+from lamina.controller.eviction.preemption import SETTLED_S, Preemption
+from lamina.controller.eviction.victims import PodVictims
 from lamina.controller.gangs.coordinator import GangCoordinator
 from lamina.controller.scheduling.decisions import FilterResult
 from lamina.controller.scheduling.nominated_pods import NominatedPods
@@ -29,9 +30,10 @@ class Preempting:
         self.leaving: set[str] = set()
         self.nominated = NominatedPods(context, self.leaving)
         self.gangs = GangCoordinator(context, self.bench.decisions, self.nominated)
-        preemption, groups = Preemption(context, self.gangs), GroupPreemption(context, self.gangs)
+        victims, groups = PodVictims(context, self.gangs), GroupVictims(context, self.gangs)
         events = EventRecorder(self.bench.kube, "lamina", now=self.bench.clock.wall)
-        self.evictions = Evictions(context, preemption, groups, self.nominated, events, lambda: self.bench.leads)
+        evictor = Evictor(self.bench.kube, events, lambda: self.bench.leads)
+        self.preemption = Preemption(context, evictor, victims, groups, self.nominated, events)
 
     async def pod(self, name: str, *, priority: int = 0, node: str = "", **fields: Any) -> Object:
         """A pod with half of a GPU, running on the node if one is given."""
@@ -48,7 +50,7 @@ class Preempting:
     def filter(self, pod: Object) -> FilterResult:
         parsed = self.bench.parse(pod)
         result = self.nominated.restrict(parsed, self.bench.decisions.filter(parsed, list(self.nodes)))
-        self.evictions.observe(parsed, result)
+        self.preemption.observe(parsed, result)
         return result
 
     async def filter_member(self, pod: Object, *nodes: str) -> FilterResult:
@@ -56,14 +58,14 @@ class Preempting:
         parsed = self.bench.parse(pod)
         result = self.nominated.restrict(parsed, self.bench.decisions.filter(parsed, list(nodes or self.nodes)))
         result = await self.gangs.restrict(parsed, result)
-        self.evictions.observe(parsed, result)
+        self.preemption.observe(parsed, result)
         return result
 
     async def refused(self, pod: Object, after_s: float = SETTLED_S) -> None:
         """The pod fits nowhere, and waits so long."""
         assert self.filter(pod).fitting == []
         self.bench.clock.time += after_s
-        await self.evictions.step()
+        await self.preemption.reconcile()
 
     async def evicted(self) -> set[str]:
         """Names of pods that are gone; the watch reports them."""

@@ -9,7 +9,7 @@ import msgspec
 import pytest
 
 from lamina.controller.binding.binder import Binder
-from lamina.controller.extender.preemption import Preemption
+from lamina.controller.eviction.victims import PodVictims
 from lamina.controller.scheduling.decisions import Decisions
 from lamina.ports.kube import GRANTS, Unreachable
 from lamina.ports.kube.fake import FakeKube
@@ -122,7 +122,7 @@ class Planted(Exception):
         ("filter", Decisions, "filter", 200),
         ("filter-to-best", Decisions, "scores", 200),
         ("prioritize", Decisions, "scores", 500),
-        ("preempt", Preemption, "preempt", 500),
+        ("preempt", PodVictims, "preempt", 500),
         ("bind", Binder, "bind", 200),
     ],
 )

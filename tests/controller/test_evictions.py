@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from lamina.controller.extender.evictions import PAUSE_S, SETTLED_S
+from lamina.controller.eviction.preemption import PAUSE_S, SETTLED_S
 from lamina.ledger.pod_stages import PodState, Stage
 from lamina.ports.clock import FakeClock
 from lamina.ports.kube import DISRUPTION_BUDGETS, PODS, NotFound, Object, Refused
@@ -80,7 +80,7 @@ async def test_a_pod_that_is_gone_or_bound_needs_no_room(cluster: Preempting) ->
     cluster.bench.ledger.observe_pod(bound["metadata"]["uid"], PodState(Stage.BOUND, "node-9"), 0.0)
     cluster.bench.clock.time += SETTLED_S
     for _ in range(2):
-        await cluster.evictions.step()
+        await cluster.preemption.reconcile()
     assert await cluster.evicted() == set()
 
 
@@ -235,7 +235,7 @@ async def test_the_most_important_pod_comes_first(cluster: Preempting) -> None:
     for pod in pods:
         assert cluster.filter(pod).fitting == []
     cluster.bench.clock.time += SETTLED_S
-    await cluster.evictions.step()
+    await cluster.preemption.reconcile()
     assert await cluster.nominated_node("p30") and not await cluster.nominated_node("p10")
 
 

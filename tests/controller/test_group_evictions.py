@@ -6,8 +6,8 @@ from typing import Any
 
 import pytest
 
-from lamina.controller.extender.evictions import PAUSE_S, SETTLED_S
-from lamina.controller.extender.group_preemption import MOST_MEMBERS
+from lamina.controller.eviction.group_victims import MAX_MEMBERS
+from lamina.controller.eviction.preemption import PAUSE_S, SETTLED_S
 from lamina.core.host_size import HostSize
 from lamina.dialects.groups import GROUP_LABEL
 from lamina.ledger.grant_objects import grant_record
@@ -48,7 +48,7 @@ async def offered(cluster: Preempting, pods: list[Object]) -> list[list[str]]:
 async def refused(cluster: Preempting, pods: list[Object], after_s: float = SETTLED_S) -> None:
     assert not any(await offered(cluster, pods))
     cluster.bench.clock.time += after_s
-    await cluster.evictions.step()
+    await cluster.preemption.reconcile()
 
 
 async def test_room_is_made_on_two_nodes_and_the_members_go_there(cluster: Preempting) -> None:
@@ -96,7 +96,7 @@ async def test_no_pod_is_evicted_for_a_group_that_waits_for_its_members(cluster:
 
 
 async def test_no_pod_is_evicted_for_a_group_that_is_too_large(cluster: Preempting) -> None:
-    await refused(cluster, await members(cluster, MOST_MEMBERS + 1, gpumem=256))
+    await refused(cluster, await members(cluster, MAX_MEMBERS + 1, gpumem=256))
     assert await cluster.evicted() == set()
 
 
@@ -265,7 +265,7 @@ async def test_after_a_crash_at_any_write_the_next_leader_makes_the_room_and_no_
     assert not any(await offered(first, pods))
     first.bench.clock.time += SETTLED_S
     with contextlib.suppress(Crash):
-        await first.evictions.step()
+        await first.preemption.reconcile()
     assert dying.dead
     second = await follower(cluster, cluster.bench.kube)
     for _ in range(5):
@@ -273,7 +273,7 @@ async def test_after_a_crash_at_any_write_the_next_leader_makes_the_room_and_no_
         if all(await offered(second, pods)):
             break
         second.bench.clock.time += PAUSE_S
-        await second.evictions.step()
+        await second.preemption.reconcile()
         await second.report()
     nodes = [each[0] for each in await offered(second, await current(cluster, pods))]
     assert len(set(nodes)) == 2 and len(await cluster.evicted()) == 4

@@ -5,7 +5,8 @@ from typing import Any
 import pytest
 from msgspec import structs
 
-from lamina.controller.claims.stuck import STUCK_S, StuckPods
+from lamina.controller.eviction.evictor import Evictor
+from lamina.controller.eviction.stuck_pods import STUCK_S, StuckPods
 from lamina.core.claims import HeldClaim
 from lamina.core.gpus import Inventory
 from lamina.core.grants import ContainerGrant, Share
@@ -25,7 +26,8 @@ class Stuck(Bench):
     def __init__(self) -> None:
         super().__init__()
         events = EventRecorder(self.kube, "test", now=self.clock.wall)
-        self.stuck = StuckPods(self.context, self.context.claim_usage, events, lambda: self.leads)
+        evictor = Evictor(self.kube, events, lambda: self.leads)
+        self.stuck = StuckPods(self.context, evictor, self.context.claim_usage)
         self.report(inventory(NODE, *gpus(2)))
 
     async def claimed(
@@ -78,12 +80,12 @@ class Stuck(Bench):
     async def evicted(self) -> set[str]:
         """After a minute."""
         names = await self.names()
-        await self.stuck.step()
+        await self.stuck.reconcile()
         await self.clock.advance(STUCK_S - 1)
-        await self.stuck.step()
+        await self.stuck.reconcile()
         assert await self.names() == names
         await self.clock.advance(1)
-        await self.stuck.step()
+        await self.stuck.reconcile()
         return names - await self.names()
 
     async def names(self) -> set[str]:
@@ -138,10 +140,10 @@ async def test_time_counts_from_when_the_pod_was_stuck_and_only_for_the_leader()
     stuck = Stuck()
     await stuck.claimed()
     stuck.quota(0)
-    await stuck.stuck.step()
+    await stuck.stuck.reconcile()
     await stuck.clock.advance(STUCK_S - 1)
     stuck.quota(40000)
-    await stuck.stuck.step()
+    await stuck.stuck.reconcile()
     stuck.quota(0)
     assert await stuck.evicted() == {"claimed"}, "it was not stuck in between"
     other = Stuck()
@@ -160,5 +162,5 @@ async def test_a_pod_that_a_budget_holds_is_tried_again() -> None:
     await stuck.kube.create(DISRUPTION_BUDGETS, budget)
     assert await stuck.evicted() == set()
     await stuck.kube.delete(DISRUPTION_BUDGETS, "b", namespace="default")
-    await stuck.stuck.step()
+    await stuck.stuck.reconcile()
     assert await stuck.names() == set()

@@ -13,7 +13,6 @@ SHARED_NAMES: dict[str, str] = {}
 """Class names that may stand for several things otherwise, each with the reason."""
 
 NOUNS = {
-    "accounting": "what kube-scheduler accounts for",
     "binding": "the subresource pods/binding of Kubernetes",
     "finding": "the result of one check",
     "holding": "what one pod holds",

@@ -13,9 +13,7 @@ from lamina.controller.admission.cluster_answers import ClusterAnswers
 from lamina.controller.admission.process import AdmissionProcess, AdmissionSources
 from lamina.controller.admission.registration import WebhookRegistration, certificate_names, client_config
 from lamina.controller.background import BackgroundTasks
-from lamina.controller.binding import grantless_holders
 from lamina.controller.binding.binder import Binder
-from lamina.controller.binding.grantless_holders import GrantlessHolders
 from lamina.controller.binding.orphan_grants import remove_orphan_grants
 from lamina.controller.binding.pod_locks import PodLocks
 from lamina.controller.binding.turns import DISTANCE_S, Turns
@@ -23,20 +21,22 @@ from lamina.controller.capacity import inventory_status
 from lamina.controller.capacity.inventory_status import InventoryStatuses
 from lamina.controller.capacity.node_states import Capacity
 from lamina.controller.claims import gate as claim_gate
-from lamina.controller.claims import stuck as stuck_pods
 from lamina.controller.claims import templates as claim_templates
 from lamina.controller.claims.classes import ClassMaker
 from lamina.controller.claims.gate import ClaimGate
-from lamina.controller.claims.stuck import StuckPods
 from lamina.controller.claims.templates import ClaimTemplates
 from lamina.controller.compat.metrics import families
 from lamina.controller.configuration import LiveConfiguration, follow_config_map, follow_file
 from lamina.controller.context import Context
+from lamina.controller.eviction.evictor import Evictor
+from lamina.controller.eviction.grantless_holders import GrantlessHolders
+from lamina.controller.eviction.group_victims import GroupVictims
+from lamina.controller.eviction.policies import Policies
+from lamina.controller.eviction.preemption import Preemption
+from lamina.controller.eviction.stuck_pods import StuckPods
+from lamina.controller.eviction.victims import PodVictims
 from lamina.controller.extender.client_certificates import ExtenderTls, IssuedCertificates, MountedCertificates
-from lamina.controller.extender.evictions import EVERY_S, Evictions
-from lamina.controller.extender.group_preemption import GroupPreemption
 from lamina.controller.extender.issued_store import IssuedStore
-from lamina.controller.extender.preemption import Preemption
 from lamina.controller.extender.service import ExtenderService, Verbs
 from lamina.controller.gangs.coordinator import GangCoordinator
 from lamina.controller.leadership.election import LeaderElection
@@ -88,7 +88,7 @@ class Controller:
     metrics: Metrics
     certificates: CertificateStore
     sizes: SizeChanges
-    grantless: GrantlessHolders
+    evictions: Policies
 
 
 def assemble(
@@ -109,7 +109,8 @@ def assemble(
     readiness = Readiness(watches, election)
     certificates = CertificateStore(kube, clock, certificate_names(settings))
     extender_tls = _extender_tls(kube, clock, settings)
-    grantless = GrantlessHolders(context, watches, events)
+    evictor = Evictor(kube, events, lambda: bool(readiness))
+    grantless = GrantlessHolders(context, evictor, watches, events)
     metrics = _metrics(context, election, unplaced, grantless, lambda: _served_certificates(certificates, extender_tls))
     decisions = Decisions(capacity, quotas, configuration)
     expected = ExpectedBinds(capacity.ledger, capacity.host, decisions, context.now)
@@ -124,15 +125,15 @@ def assemble(
         return bool(watches.uid_of_node(node)) or capacity.ledger.inventory(node) is not None
 
     templates = TemplateNodes(decisions, configuration, exists)
-    preemption = Preemption(context, gangs)
-    groups = GroupPreemption(context, gangs)
-    evictions = Evictions(context, preemption, groups, nominated, events, lambda: bool(readiness))
+    victims, groups = PodVictims(context, gangs), GroupVictims(context, gangs)
+    preemption = Preemption(context, evictor, victims, groups, nominated, events) if settings.preemption else None
+    stuck = StuckPods(context, evictor, context.claim_usage) if settings.dra else None
     verbs = Verbs(
         decisions=decisions,
         gangs=gangs,
-        preemption=preemption,
+        victims=victims,
         nominated=nominated,
-        evictions=evictions if settings.preemption else None,
+        preemption=preemption,
         binder=binder,
         expected=expected,
         waiting=WaitingPods(kube),
@@ -156,7 +157,7 @@ def assemble(
         metrics=metrics,
         certificates=certificates,
         sizes=_sizes(context, decisions, events, turns, locks, watches, readiness),
-        grantless=grantless,
+        evictions=Policies(grantless, preemption, stuck),
     )
 
 
@@ -288,14 +289,12 @@ def tasks_of(controller: Controller, listener: socket.socket, upkeep: Upkeep) ->
         "waiting pods": lambda: _every(clock, _RETRY_S, retries.step),
         "pod groups": lambda: _every(clock, _EXPIRE_S, lambda: _expire_gangs(controller)),
         "orphan grants": lambda: _every(clock, _EXPIRE_S, lambda: _remove_orphan_grants(controller)),
-        "pods without a grant": lambda: _every(
-            clock, grantless_holders.EVERY_S, lambda: controller.grantless.step(leading=ready())
-        ),
         "sizes of containers": lambda: _every(clock, _RESIZE_S, controller.sizes.step),
         "quota statuses": lambda: _every(clock, _QUOTA_STATUS_S, lambda: _update_quota_statuses(controller)),
         "inventory statuses": lambda: _every(clock, inventory_status.EVERY_S, update_inventory_statuses),
         "freezing": lambda: _freeze_after_sync(controller.watches),
         "packing policy": lambda: _learn_after_sync(controller),
+        **controller.evictions.loops(clock),
     }
     if settings.dra:
         loops["watch resourceclaims"] = controller.watches.run_claims
@@ -304,15 +303,11 @@ def tasks_of(controller: Controller, listener: socket.socket, upkeep: Upkeep) ->
         loops["device classes"] = classes.run
         usage = context.claim_usage
         gate = ClaimGate(context, usage, controller.events, ready)
-        stuck = StuckPods(context, usage, controller.events, ready)
         loops["pods with a gate for claims"] = gate.run
-        loops["pods with claims that cannot start"] = lambda: _every(clock, stuck_pods.EVERY_S, stuck.step)
         loops["gates for claims"] = lambda: _every(clock, claim_gate.EVERY_S, gate.step)
         generated = ClaimTemplates(context, controller.events, ready)
         loops["pods with generated claims"] = generated.run
         loops["generated claims"] = lambda: _every(clock, claim_templates.EVERY_S, generated.step)
-    if (evictions := controller.verbs.evictions) is not None:
-        loops["preemption"] = lambda: _every(clock, EVERY_S, evictions.step)
     if (tls := controller.extender_tls) is not None:
         loops["extender certificates"] = lambda: tls.follow(clock)
     for name, further in upkeep.items():

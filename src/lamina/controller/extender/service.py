@@ -17,10 +17,10 @@ from lamina.controller.background import BackgroundTasks
 from lamina.controller.binding.bind_args import BindArgs
 from lamina.controller.binding.binder import Binder
 from lamina.controller.context import Context
+from lamina.controller.eviction.preemption import Preemption
+from lamina.controller.eviction.victims import PodVictims
 from lamina.controller.extender.bodies import LARGEST_BODY, read_body
-from lamina.controller.extender.evictions import Evictions
-from lamina.controller.extender.preemption import PreemptArgs, Preemption
-from lamina.controller.extender.wire import Arguments, Decoder, ExtenderArgs, filter_result
+from lamina.controller.extender.wire import Arguments, Decoder, ExtenderArgs, PreemptArgs, filter_result
 from lamina.controller.failures import Failures, malformed
 from lamina.controller.gangs.coordinator import GangCoordinator
 from lamina.controller.leadership.readiness import Readiness
@@ -54,9 +54,9 @@ class Verbs:
 
     decisions: Decisions
     gangs: GangCoordinator
-    preemption: Preemption
+    victims: PodVictims
     nominated: NominatedPods
-    evictions: Evictions | None
+    preemption: Preemption | None
     """None where only kube-scheduler evicts."""
     binder: Binder
     expected: ExpectedBinds
@@ -185,8 +185,8 @@ class ExtenderService:
         elif len(result.fitting) == 1:
             self._verbs.expected.expect(pod, result.fitting[0])  # then kube-scheduler requests no scores
         self._verbs.waiting.observe(pod, self._context.now(), fits=not result.summary)
-        if self._verbs.evictions is not None:
-            self._verbs.evictions.observe(pod, result)
+        if self._verbs.preemption is not None:
+            self._verbs.preemption.observe(pod, result)
         self._verbs.unplaced.observe(pod, result.cause if result.summary else "", self._context.now())
         if result.summary and pod.name:
             self._background.start(self._events.record(PODS, pod.obj, "NoGpuFits", result.summary, warning=True))
@@ -222,7 +222,7 @@ class ExtenderService:
     async def _preempt(self, args: PreemptArgs) -> tuple[Any, str]:
         if not self._readiness:
             return {"nodeNameToMetaVictims": {}}, _NOT_READY
-        answer = await self._verbs.preemption.preempt(args, self._context.parse(args.pod))
+        answer = await self._verbs.victims.preempt(self._context.parse(args.pod), args.victims)
         return answer, "helps" if answer["nodeNameToMetaVictims"] else "helps_nowhere"
 
     async def _bind(self, args: BindArgs) -> tuple[Any, str]:

@@ -1,6 +1,7 @@
-"""The messages of kube-scheduler's extender protocol for filter and prioritize, and the decoding of all arguments."""
+"""The messages of kube-scheduler's extender protocol, and the decoding of the arguments of its verbs."""
 
 from collections import deque
+from collections.abc import Mapping
 from functools import cache
 from typing import Any, Protocol, TypeVar
 
@@ -61,6 +62,43 @@ class ExtenderArgs(Struct, frozen=True):
     def check(self) -> None:
         """Raises ValidationError for nodes that kube-scheduler does not send."""
         _ = self.names
+
+
+class _Victims(Struct):
+    pods: list[Object] | None = None
+
+
+class _VictimIdentity(Struct):
+    uid: str
+
+
+class _WholeVictim(Struct):
+    metadata: _VictimIdentity
+
+
+class PreemptArgs(Struct, frozen=True):
+    """`ExtenderPreemptionArgs` of kube-scheduler: victims as whole pods, or by UID from one with a node cache."""
+
+    pod: Object
+    nodenametovictims: dict[str, Object] | None = None
+    nodenametometavictims: dict[str, Object] | None = None
+
+    @property
+    def victims(self) -> dict[str, list[str]]:
+        """By node, the UIDs of the pods that kube-scheduler would evict."""
+        by_uid = {
+            node: [msgspec.convert(_lower_case(pod), _VictimIdentity).uid for pod in _pods_of(victims)]
+            for node, victims in (self.nodenametometavictims or {}).items()
+        }
+        return by_uid | {
+            node: [msgspec.convert(pod, _WholeVictim).metadata.uid for pod in _pods_of(victims)]
+            for node, victims in (self.nodenametovictims or {}).items()
+        }
+
+    def check(self) -> None:
+        """Raises BadInput or ValidationError for a pod or for victims that kube-scheduler does not send."""
+        check_pod(self.pod)
+        _ = self.victims
 
 
 class Decoder:
@@ -133,6 +171,14 @@ def filter_result(args: ExtenderArgs, result: FilterResult, lists: NodeLists) ->
     fitting = set(result.fitting)
     items = [node for node in args.nodes.get("items") or () if node["metadata"]["name"] in fitting]
     return message | {"nodes": {**args.nodes, "items": items}}
+
+
+def _pods_of(victims: Object) -> list[Object]:
+    return msgspec.convert(_lower_case(victims), _Victims).pods or []
+
+
+def _lower_case(fields: Mapping[str, Any]) -> Object:
+    return {name.lower(): value for name, value in fields.items()}
 
 
 @cache

@@ -8,20 +8,17 @@ Everything follows from what kube-scheduler, the ledger and pods say. What an ag
 that it has prepared a claim. A pod of which a container has started is never ended here.
 """
 
-import logging
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Iterator, Mapping
 from typing import NamedTuple
 
 from lamina.controller.context import Context
+from lamina.controller.eviction.evictor import Evictor
 from lamina.core.gpus import Inventory
-from lamina.errors import Outside
 from lamina.ledger.claim_usage import ClaimUsage
 from lamina.ledger.observed_claims import ObservedClaim
 from lamina.ledger.pod_stages import Stage
 from lamina.ledger.ungranted_pods import started_containers
-from lamina.ports.kube import PODS, EventRecorder, NotFound
-
-log = logging.getLogger(__name__)
+from lamina.ports.kube import PODS
 
 STUCK_S = 60.0
 EVERY_S = 5.0
@@ -35,18 +32,17 @@ class StuckPod(NamedTuple):
 
 
 class StuckPods:
-    """Those of the cluster. Only a replica that leads (`leading`) evicts."""
+    """Those of the cluster."""
 
-    def __init__(self, context: Context, usage: ClaimUsage, events: EventRecorder, leading: Callable[[], bool]) -> None:
+    def __init__(self, context: Context, evictor: Evictor, usage: ClaimUsage) -> None:
         self._context = context
+        self._evictor = evictor
         self._usage = usage
-        self._events = events
-        self._leading = leading
         self._since: dict[str, float] = {}
 
-    async def step(self) -> None:
+    async def reconcile(self) -> None:
         """Evict what has been stuck for long. Raises Outside."""
-        found = {each.uid: each for each in self.find()} if self._leading() else {}
+        found = {each.uid: each for each in self.find()} if self._evictor.leading() else {}
         now = self._context.now()
         self._since = {uid: self._since.get(uid, now) for uid in found}
         due = {uid for uid, since in self._since.items() if now - since >= STUCK_S}
@@ -57,16 +53,8 @@ class StuckPods:
             started = any(started_containers(pod.get("status") or {}))
             if meta["uid"] not in due or meta.get("deletionTimestamp") or started:
                 continue
-            reason = found[meta["uid"]].reason
-            try:
-                await self._context.kube.evict(meta["name"], namespace=meta["namespace"], uid=meta["uid"])
-            except NotFound:
-                continue
-            except Outside as error:
-                log.warning("Pod %s/%s cannot be evicted: %s", meta["namespace"], meta["name"], error)
-                continue
-            log.info("Evicted pod %s/%s: %s", meta["namespace"], meta["name"], reason)
-            await self._events.record(PODS, pod, "ClaimCannotStart", f"Evicted, because {reason}", warning=True)
+            message = f"Evicted, because {found[meta['uid']].reason}"
+            await self._evictor.try_evict(pod, "ClaimCannotStart", message, warning=True)
 
     def find(self) -> Iterator[StuckPod]:
         """The pods that are stuck now."""

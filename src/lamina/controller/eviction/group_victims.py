@@ -10,9 +10,14 @@ from collections.abc import Mapping, Sequence
 
 from lamina.controller.capacity.node_states import Capacity
 from lamina.controller.context import Context
-from lamina.controller.extender.eviction_plan import EvictionPlan
-from lamina.controller.extender.node_pods import leaving, list_pods, victim_of
-from lamina.controller.extender.scheduler_accounting import constrained_by_pods, priority_of
+from lamina.controller.eviction.candidates import (
+    EvictionPlan,
+    constrained_by_pods,
+    leaving,
+    list_pods,
+    priority_of,
+    victim_of,
+)
 from lamina.controller.gangs.coordinator import GangCoordinator
 from lamina.controller.gangs.plans import Lacking
 from lamina.controller.gangs.search import kind_of
@@ -23,13 +28,13 @@ from lamina.ledger.pods import ParsedPod
 from lamina.placement.eviction.group_victims import GroupMember, NodeEvictions, NodeRoom, cheapest_for_group
 from lamina.ports.kube import DISRUPTION_BUDGETS, Object
 
-MOST_MEMBERS, MOST_NODES = 100, 200
+MAX_MEMBERS, MAX_NODES = 100, 200
 """How many members pods are evicted for at once, and on how many nodes."""
-_MOST_SETS = 20
+_MAX_SETS = 20
 """How many sets of victims are compared for one more member on a node."""
 
 
-class GroupPreemption:
+class GroupVictims:
     """Reads the ledger, groups, pods and budgets, and changes nothing."""
 
     def __init__(self, context: Context, gangs: GangCoordinator) -> None:
@@ -41,7 +46,7 @@ class GroupPreemption:
     async def lacking(self, name: GroupName, pod: ParsedPod) -> Lacking | None:
         """What the group of this pod lacks; None where no pod may be evicted for it now. Raises Outside."""
         lacking = await self._gangs.lacking(name, pod)
-        if lacking is None or lacking.needed > MOST_MEMBERS or any(each.never_preempts for each in lacking.members):
+        if lacking is None or lacking.needed > MAX_MEMBERS or any(each.never_preempts for each in lacking.members):
             return None
         return lacking
 
@@ -74,7 +79,7 @@ class GroupPreemption:
         def violated(uids: frozenset[str]) -> int:
             return violations([objects[uid] for uid in sorted(uids)], budgets) if budgets else 0
 
-        search = cheapest_for_group(members, lacking.needed, rooms, violated, most_sets=_MOST_SETS)
+        search = cheapest_for_group(members, lacking.needed, rooms, violated, most_sets=_MAX_SETS)
         while True:
             try:
                 next(search)
@@ -93,7 +98,7 @@ class GroupPreemption:
         found: dict[str, None] = {}
         for member in kinds.values():
             for node in lacking.allowed[member.template]:
-                if len(found) == MOST_NODES:
+                if len(found) == MAX_NODES:
                     return list(found)
                 request = member.request and self._rules.bounded(member, member.request)
                 if node not in found and request and self._capacity.fits_empty(node, request):

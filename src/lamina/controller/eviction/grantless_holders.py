@@ -5,28 +5,26 @@ the leader acts. A container that has started had a grant: its pod stays, and co
 short grace period, also where the pod is being deleted with a long one: no container of it has a GPU.
 """
 
-import logging
 from collections.abc import Iterator
 
 from lamina.controller.context import Context
+from lamina.controller.eviction.evictor import Evictor
 from lamina.controller.observation.watches import Watches
 from lamina.core.grantless import NAMED_AFTER_S
-from lamina.errors import Outside
 from lamina.ledger.ticket_holders import TicketHolder, describe_tickets, without_grant
-from lamina.ports.kube import PODS, Conflict, EventRecorder, NotFound, Object
-
-log = logging.getLogger(__name__)
+from lamina.ports.kube import PODS, EventRecorder, Object
 
 EVERY_S = 5.0
-GRACE_S = 30
+MAX_GRACE_S = 30
 """The longest time that the containers of an evicted pod have to end."""
 
 
 class GrantlessHolders:
     """Those of one replica."""
 
-    def __init__(self, context: Context, watches: Watches, events: EventRecorder) -> None:
+    def __init__(self, context: Context, evictor: Evictor, watches: Watches, events: EventRecorder) -> None:
         self._context = context
+        self._evictor = evictor
         self._watches = watches
         self._events = events
         self._since: dict[str, float] = {}
@@ -41,12 +39,12 @@ class GrantlessHolders:
                 counts[holder.namespace] = counts.get(holder.namespace, 0) + 1
         return counts
 
-    async def step(self, *, leading: bool) -> None:
+    async def reconcile(self) -> None:
         """Look once. What cannot be done is tried again at the next call."""
         now, found = self._context.now(), {holder.uid: (holder, tickets) for holder, tickets in self._grantless()}
         self._since = {uid: self._since.get(uid, now) for uid in found}
         self._named &= found.keys()
-        if not leading:
+        if not self._evictor.leading():
             return
         for uid, (holder, tickets) in found.items():
             if now - self._since[uid] >= NAMED_AFTER_S:
@@ -67,18 +65,11 @@ class GrantlessHolders:
                 f"gets no GPU, and no other pod gets these{end}"
             )
             await self._events.record(PODS, pod, "NoGrant", message, warning=True)
-        ends_soon = holder.leaves_s is not None and holder.leaves_s <= GRACE_S
+        ends_soon = holder.leaves_s is not None and holder.leaves_s <= MAX_GRACE_S
         if stays or ends_soon or not policy.evicts(holder.namespace, since_s):
             return
-        try:
-            await self._context.kube.evict(holder.pod, namespace=holder.namespace, uid=holder.uid, grace_s=GRACE_S)
-        except (NotFound, Conflict):
-            return
-        except Outside as error:
-            log.warning("Cannot evict pod %s, which has tickets without a grant: %s", holder.name, error)
-            return
-        log.info("Evicted pod %s, which had %s of node %s without a grant", holder.name, tickets, holder.node)
-        await self._events.record(PODS, pod, "Evicted", f"It had {tickets} of node {holder.node} without a grant")
+        message = f"It had {tickets} of node {holder.node} without a grant"
+        await self._evictor.try_evict(pod, "Evicted", message, grace_s=MAX_GRACE_S)
 
     def _grantless(self) -> Iterator[tuple[TicketHolder, dict[str, int]]]:
         ledger = self._context.ledger

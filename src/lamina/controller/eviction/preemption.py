@@ -7,14 +7,14 @@ as the members need. Pods that a PodDisruptionBudget protects stay. A refused ev
 """
 
 import logging
-from collections.abc import Callable
 from itertools import islice
 from typing import NamedTuple
 
 from lamina.controller.context import Context
-from lamina.controller.extender.eviction_plan import EvictionPlan
-from lamina.controller.extender.group_preemption import GroupPreemption
-from lamina.controller.extender.preemption import Preemption
+from lamina.controller.eviction.candidates import EvictionPlan
+from lamina.controller.eviction.evictor import Evictor
+from lamina.controller.eviction.group_victims import GroupVictims
+from lamina.controller.eviction.victims import PodVictims
 from lamina.controller.scheduling.decisions import FilterResult
 from lamina.controller.scheduling.nominated_pods import NominatedPods, Nomination
 from lamina.errors import Outside
@@ -29,7 +29,7 @@ SETTLED_S = 2.0
 """How long a pod waits before others are evicted: kube-scheduler may evict for it itself, or room may come."""
 PAUSE_S = 60.0
 """How long no pod is evicted for a pod or a group whose plan was ended, nor for a group that no eviction helps."""
-MOST_PODS, MOST_NODES = 100, 50
+MAX_PODS, MAX_NODES = 100, 50
 """Pods and groups that are remembered, and nodes that are compared for one pod."""
 _GRACE_S, _SPARE_S = 30, 60.0
 """The grace period of a pod that names none, and how much longer than the victims' the room is held."""
@@ -48,25 +48,25 @@ class _Refused(NamedTuple):
         return _requester(self.pod)
 
 
-class Evictions:
-    """Evicts for one pod or group after another. `leading` says whether this replica may write."""
+class Preemption:
+    """Evicts for one pod or group after another."""
 
     def __init__(
         self,
         context: Context,
-        preemption: Preemption,
-        groups: GroupPreemption,
+        evictor: Evictor,
+        victims: PodVictims,
+        groups: GroupVictims,
         nominated: NominatedPods,
         events: EventRecorder,
-        leading: Callable[[], bool],
     ) -> None:
         self._context = context
         self._kube = context.kube
-        self._preemption = preemption
+        self._evictor = evictor
+        self._victims = victims
         self._groups = groups
         self._nominated = nominated
         self._events = events
-        self._leading = leading
         self._refused: dict[str, _Refused] = {}
         """By requester, as what follows."""
         self._paused: dict[str, float] = {}
@@ -82,14 +82,14 @@ class Evictions:
             return
         since = before.since if before is not None else self._context.now()
         self._refused[requester] = _Refused(pod, tuple(result.failed), since)
-        if len(self._refused) > MOST_PODS:
+        if len(self._refused) > MAX_PODS:
             del self._refused[min(self._refused, key=lambda each: self._refused[each].pod.priority)]
 
-    async def step(self) -> None:
+    async def reconcile(self) -> None:
         """Evict for the most important pod that has waited long enough. Raises Outside for what cannot be asked."""
         now = self._context.now()
         self._paused = {uid: until for uid, until in self._paused.items() if until > now}
-        if not self._leading():
+        if not self._evictor.leading():
             self._refused.clear()
             return
         ready = [each for each in self._refused.values() if each.since + SETTLED_S <= now]
@@ -103,7 +103,7 @@ class Evictions:
         if refused.requester in self._paused:
             return False
         plan = await (self._plan_for_pod(refused) if refused.pod.group is None else self._plan_for_group(refused))
-        if plan is None or not self._leading():
+        if plan is None or not self._evictor.leading():
             return False
         self._hold(plan)
         try:
@@ -122,8 +122,8 @@ class Evictions:
         if pod is None or pod.request is None or self._nominated.gets_room(pod):
             return None
         request, capacity = self._context.rules.bounded(pod, pod.request), self._context.capacity
-        nodes = islice((node for node in refused.nodes if capacity.fits_empty(node, request)), MOST_NODES)
-        return await self._preemption.plan(pod, list(nodes))
+        nodes = islice((node for node in refused.nodes if capacity.fits_empty(node, request)), MAX_NODES)
+        return await self._victims.plan(pod, list(nodes))
 
     async def _plan_for_group(self, refused: _Refused) -> EvictionPlan | None:
         group = refused.pod.group
@@ -159,15 +159,7 @@ class Evictions:
         """Raises Outside where an eviction is refused, or this replica no longer leads."""
         for node, victims in plan.victims.items():
             for victim in victims:
-                if not self._leading():
-                    raise Outside("this replica of the controller is not the leader")
-                meta = victim["metadata"]
-                try:
-                    await self._kube.evict(meta["name"], namespace=meta["namespace"], uid=meta["uid"])
-                except NotFound:
-                    continue
-                log.info("Evicted pod %s/%s of node %s for %s", meta["namespace"], meta["name"], node, _name(pod))
-                await self._events.record(PODS, victim, "Preempted", f"Preempted by {_name(pod)} on node {node}")
+                await self._evictor.evict(victim, "Preempted", f"Preempted by {_name(pod)} on node {node}")
 
     async def _end(self, pod: ParsedPod, plan: EvictionPlan, error: Outside) -> None:
         """Give the room back, and evict nothing for the pod or its group for a while."""
@@ -179,7 +171,7 @@ class Evictions:
         message = f"Making room on {where} was ended: {error}"
         log.warning("%s for %s", message, _name(pod))
         await self._events.record(PODS, pod.obj, "PreemptionEnded", message, warning=True)
-        if self._leading():
+        if self._evictor.leading():
             for member, _ in plan.places:
                 await self._write_nominated(member, None)
 

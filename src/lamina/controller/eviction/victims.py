@@ -11,63 +11,28 @@ import asyncio
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from fractions import Fraction
-from typing import Any, NamedTuple
-
-import msgspec
-from msgspec import Struct
+from typing import NamedTuple
 
 from lamina.controller.capacity.node_states import Capacity
 from lamina.controller.context import Context
-from lamina.controller.extender.eviction_plan import EvictionPlan
-from lamina.controller.extender.node_pods import leaving, list_pods, victim_of
-from lamina.controller.extender.scheduler_accounting import exchangeable, freed_by, priority_of
+from lamina.controller.eviction.candidates import (
+    EvictionPlan,
+    exchangeable,
+    freed_by,
+    leaving,
+    list_pods,
+    priority_of,
+    victim_of,
+)
 from lamina.controller.gangs.coordinator import GangCoordinator
 from lamina.core.requests import PodRequest
-from lamina.dialects import check_pod
 from lamina.ledger.disruption import violations
 from lamina.ledger.pods import ParsedPod
 from lamina.placement.eviction.victims import Cost, cheapest, cost
 from lamina.ports.kube import DISRUPTION_BUDGETS, Object
 
-_MOST_SETS = 4000
+_MAX_SETS = 4000
 """How many sets of victims are compared for one pod, over all nodes."""
-
-
-class _Victims(Struct):
-    pods: list[Object] | None = None
-
-
-class _VictimIdentity(Struct):
-    uid: str
-
-
-class _WholeVictim(Struct):
-    metadata: _VictimIdentity
-
-
-class PreemptArgs(Struct, frozen=True):
-    """`ExtenderPreemptionArgs` of kube-scheduler: victims as whole pods, or by UID from one with a node cache."""
-
-    pod: Object
-    nodenametovictims: dict[str, Object] | None = None
-    nodenametometavictims: dict[str, Object] | None = None
-
-    @property
-    def victims(self) -> dict[str, list[str]]:
-        """By node, the UIDs of the pods that kube-scheduler would evict."""
-        by_uid = {
-            node: [msgspec.convert(_lower_case(pod), _VictimIdentity).uid for pod in _pods_of(victims)]
-            for node, victims in (self.nodenametometavictims or {}).items()
-        }
-        return by_uid | {
-            node: [msgspec.convert(pod, _WholeVictim).metadata.uid for pod in _pods_of(victims)]
-            for node, victims in (self.nodenametovictims or {}).items()
-        }
-
-    def check(self) -> None:
-        """Raises BadInput or ValidationError for a pod or for victims that kube-scheduler does not send."""
-        check_pod(self.pod)
-        _ = self.victims
 
 
 @dataclass(frozen=True)
@@ -114,7 +79,7 @@ class _Choice(NamedTuple):
         }
 
 
-class Preemption:
+class PodVictims:
     """Reads the ledger, pods and budgets, and changes nothing."""
 
     def __init__(self, context: Context, gangs: GangCoordinator) -> None:
@@ -123,9 +88,12 @@ class Preemption:
         self._rules = context.rules
         self._gangs = gangs
 
-    async def preempt(self, args: PreemptArgs, pod: ParsedPod) -> Object:
-        """`ExtenderPreemptionResult`. Raises Outside where pods or budgets cannot be read."""
-        helpful = {} if pod.problem else await self._choices(pod, args.victims)
+    async def preempt(self, pod: ParsedPod, named: Mapping[str, list[str]]) -> Object:
+        """`ExtenderPreemptionResult`; by node, the UIDs of the pods that kube-scheduler has `named`.
+
+        Raises Outside where pods or budgets cannot be read.
+        """
+        helpful = {} if pod.problem else await self._choices(pod, named)
         return {"nodeNameToMetaVictims": {node: choice.meta for node, choice in helpful.items() if choice.victims}}
 
     async def plan(self, pod: ParsedPod, nodes: Iterable[str]) -> EvictionPlan | None:
@@ -145,7 +113,7 @@ class Preemption:
         """By node; none at all where a pod with GPUs fits one of the nodes without an eviction. Raises Outside."""
         budgets = (await self._kube.list(DISRUPTION_BUDGETS)).items
         companions = await self._gangs.companions(pod)
-        most_sets = _MOST_SETS // max(1, len(candidates))
+        most_sets = _MAX_SETS // max(1, len(candidates))
         helpful: dict[str, _Choice] = {}
         for name, pods in (await list_pods(self._kube, candidates)).items():
             await asyncio.sleep(0)
@@ -197,11 +165,3 @@ class Preemption:
     def _may_evict(self, pod: ParsedPod, other: Object, node: _Node) -> bool:
         uid = str(other["metadata"]["uid"])
         return priority_of(other) < priority_of(pod.obj) and self._capacity.ledger.totals.holds(uid, node.name)
-
-
-def _pods_of(victims: Object) -> list[Object]:
-    return msgspec.convert(_lower_case(victims), _Victims).pods or []
-
-
-def _lower_case(fields: Mapping[str, Any]) -> Object:
-    return {name.lower(): value for name, value in fields.items()}

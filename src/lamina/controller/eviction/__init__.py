@@ -1,0 +1,1 @@
+"""Evicting pods: one evictor for all, and a policy for each reason to evict."""

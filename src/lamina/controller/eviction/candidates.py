@@ -1,0 +1,86 @@
+"""The pods of nodes as candidates for eviction: what Lamina and kube-scheduler know of them, and what is decided."""
+
+import asyncio
+from collections.abc import Collection, Iterable, Mapping
+from datetime import datetime
+from fractions import Fraction
+from typing import Any, NamedTuple
+
+from lamina.core.kube_quantity import parse_quantity
+from lamina.ledger.ledger import Ledger
+from lamina.ledger.pod_stages import Stage
+from lamina.ledger.pods import ParsedPod
+from lamina.placement.eviction.victims import Victim
+from lamina.ports.kube import PODS, Kube, Object
+
+_CONCURRENT_NODES = 16
+"""How many nodes' pods are listed at the same time."""
+
+
+class EvictionPlan(NamedTuple):
+    """Where pods are to go, and the pods to evict, by node. Pods may go to nodes where none is evicted."""
+
+    places: list[tuple[ParsedPod, str]]
+    victims: dict[str, list[Object]]
+
+
+async def list_pods(kube: Kube, nodes: Collection[str]) -> dict[str, dict[str, Object]]:
+    """The pods of these nodes, by node and UID. Raises Outside."""
+    limit = asyncio.Semaphore(_CONCURRENT_NODES)
+
+    async def pods_of(node: str) -> dict[str, Object]:
+        async with limit:
+            pods = (await kube.list(PODS, fields=f"spec.nodeName={node}")).items
+        return {str(pod["metadata"]["uid"]): pod for pod in pods}
+
+    return dict(zip(nodes, await asyncio.gather(*map(pods_of, nodes)), strict=True))
+
+
+def leaving(ledger: Ledger, node: str, pods: Mapping[str, Object]) -> frozenset[str]:
+    """The UIDs of pods that terminate, and of pods that are gone, but hold room until a watch reports it or their
+    processes have ended."""
+    terminating = frozenset(uid for uid, pod in pods.items() if pod["metadata"].get("deletionTimestamp"))
+    held = (uid for uid in ledger.totals.pods_on(node) if uid not in pods)
+    return terminating.union(uid for uid in held if ledger.pod(uid).stage >= Stage.BOUND)
+
+
+def victim_of(pod: Object) -> Victim:
+    """The pod as others are compared with it."""
+    started = (pod.get("status") or {}).get("startTime") or pod["metadata"].get("creationTimestamp")
+    seconds = datetime.fromisoformat(started).timestamp() if started else 0.0
+    return Victim(str(pod["metadata"]["uid"]), priority_of(pod), seconds)
+
+
+def priority_of(pod: Object) -> int:
+    return int((pod.get("spec") or {}).get("priority") or 0)
+
+
+def exchangeable(pod: Object, victim: Object) -> bool:
+    """Whether kube-scheduler named the victim only for amounts, so that another pod with as much would do as well."""
+    return not any(_needs_more_than_amounts(obj.get("spec") or {}) for obj in (pod, victim))
+
+
+def constrained_by_pods(spec: Mapping[str, Any]) -> bool:
+    """Whether other pods decide where the pod fits by more than what they request."""
+    containers = spec.get("containers") or ()
+    ports = any(port.get("hostPort") for container in containers for port in container.get("ports") or ())
+    affinity = spec.get("affinity") or {}
+    other_pods = affinity.get("podAntiAffinity") or affinity.get("podAffinity") or spec.get("topologySpreadConstraints")
+    return bool(ports or other_pods)
+
+
+def freed_by(pods: Iterable[Object]) -> dict[str, Fraction]:
+    """What kube-scheduler counts as free when the pods are gone: one pod each, and what their containers request."""
+    freed: dict[str, Fraction] = {}
+    for pod in pods:
+        freed["pods"] = freed.get("pods", Fraction(0)) + 1
+        for container in pod["spec"].get("containers") or ():
+            resources = container.get("resources") or {}
+            for name, amount in {**(resources.get("limits") or {}), **(resources.get("requests") or {})}.items():
+                freed[name] = freed.get(name, Fraction(0)) + parse_quantity(amount, where=name).value
+    return freed
+
+
+def _needs_more_than_amounts(spec: Mapping[str, Any]) -> bool:
+    """Whether more than the requests of the ordinary containers decides where the pod fits."""
+    return constrained_by_pods(spec) or bool(spec.get("initContainers") or spec.get("overhead"))
