@@ -17,7 +17,7 @@ from bench.measures import Report, add_outputs
 from bench.parts import Part
 from bench.program import add_parts, chosen, end_with
 from bench.shares.workload import MIXES, gpus, nodes, pods
-from lamina.operations.simulate.replay import replay
+from lamina.simulation.replay import replay
 
 POLICIES = ("binpack", "best-fit", "packing")
 SETTINGS = {"none leaves": (1.0, False), "churn": (1.0, True), "churn, memory x 1.5": (1.5, True)}

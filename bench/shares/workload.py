@@ -11,7 +11,7 @@ import numpy as np
 from lamina.core.cards import card
 from lamina.core.gpus import Gpu
 from lamina.core.requests import ContainerRequest, GpuSelector, PodRequest
-from lamina.operations.simulate.workload import SimNode, SimPod
+from lamina.simulation.workload import SimNode, SimPod
 
 HARDWARE = (
     ("A100-SXM4-80GB", 8, 20, 128_000, 1_000_000),

@@ -10,8 +10,8 @@ import pytest
 from lamina.agent.run import run
 from lamina.agent.state.settings import AgentSettings
 from lamina.core.nodes import KEPT_OUT
+from lamina.defragmentation.cordon import set_cordoned
 from lamina.errors import BadInput
-from lamina.operations.cordon import set_cordoned
 from lamina.ports.files import Files
 from lamina.ports.kube import CONFIG_MAPS, EVENTS, INVENTORIES, NODES, PODS, NotFound
 from tests.agent.node import KIND, RESOURCE, container, share

@@ -19,6 +19,10 @@ from lamina.configuration import load
 from lamina.controller.assembly import Controller, assemble
 from lamina.controller.capacity.inventory_status import InventoryStatuses
 from lamina.controller.configuration import LiveConfiguration
+from lamina.controller.eviction.borrowers import BorrowerEvictions
+from lamina.controller.eviction.evictor import Evictor
+from lamina.controller.eviction.idle_shares import IdleEvictions
+from lamina.controller.eviction.notices import NoticedEvictions
 from lamina.controller.leadership.election import LeaderElection
 from lamina.controller.quota_status import update_statuses
 from lamina.controller.settings import ControllerSettings
@@ -28,9 +32,6 @@ from lamina.core.objects import read_inventory, write_spec
 from lamina.core.survivors import Survivor
 from lamina.ledger.lingering_pods import LingeringPods
 from lamina.ledger.used_claims import UsedClaims
-from lamina.operations.borrower_rounds import BorrowerRounds
-from lamina.operations.idle_rounds import IdleRounds
-from lamina.operations.notices import Notices
 from lamina.ports.kube import (
     EVENTS,
     GRANTS,
@@ -48,7 +49,7 @@ from lamina.ports.kube.fake import FakeKube
 from lamina.report import cluster_view
 from tests.controller import evil_inventories
 from tests.controller.evil_inventories import EVIL, HUGE, SMALL, Subject
-from tests.operations.defrag_cluster import Jumping
+from tests.defragmentation.cluster import Jumping
 from tests.report.clusters import container, grant, inventory, pod
 
 NODE, NAMESPACE = "n", "victim"
@@ -149,8 +150,9 @@ class World:
         )
         await statuses.step()
         await update_statuses(self.kube, context.quotas, context.ledger, context.configuration.value, context.set_aside)
-        await IdleRounds(self.controller).round()
-        await BorrowerRounds(self.controller).round()
+        evictor = Evictor(self.kube, self.controller.events, lambda: True)
+        await IdleEvictions(context, evictor).reconcile()
+        await BorrowerEvictions(context, evictor).reconcile()
         await self.settle()
         await self.clock.sleep(61)
         context.ledger.expire(context.now())
@@ -293,9 +295,9 @@ async def test_other_objects_of_an_agent_change_nothing_elsewhere(kind: str) -> 
     await same_as_without(*OTHERS[kind])
 
 
-def _listed(self: Notices, of: Any) -> dict[str, int]:
+def _listed(self: NoticedEvictions) -> dict[str, int]:
     """As if agents spoke for pods of all nodes."""
-    reports = self._controller.context.ledger._reports
+    reports, of = self.context.ledger._reports, self.listed_since
     return {uid: 0 for uid in reports.uids() if of(reports.of(uid, EVIL)) is not None}
 
 
@@ -310,8 +312,8 @@ def _used(self: UsedClaims, node: str, claims: tuple[HeldClaim, ...]) -> tuple[H
 @pytest.mark.parametrize(
     ("field", "of", "name", "believing"),
     [
-        ("idle", Notices, "listed", _listed),
-        ("displaced", Notices, "listed", _listed),
+        ("idle", NoticedEvictions, "_listed", _listed),
+        ("displaced", NoticedEvictions, "_listed", _listed),
         ("survivors", LingeringPods, "namespace", _namespace),
         ("claims", UsedClaims, "used", _used),
     ],

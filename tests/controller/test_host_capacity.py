@@ -3,8 +3,8 @@
 from hypothesis import given
 from hypothesis import strategies as st
 
-from lamina.controller.capacity.host_capacity import UNKNOWN, HostCapacity
-from lamina.core.host_size import HostSize
+from lamina.controller.capacity.host_capacity import HostCapacity
+from lamina.core.host_size import UNKNOWN_HOST, HostSize
 
 NODES, OFFERED = ("a", "b"), HostSize(8000, 4096)
 STEPS = st.tuples(
@@ -43,7 +43,7 @@ def test_what_is_free_is_what_is_offered_less_what_is_bound_or_expected(steps: l
 def test_changes_are_reported_once_and_unknown_nodes_are_not_full() -> None:
     room = HostCapacity()
     room.observe_pod("u", "a", HostSize(1000, 1000))
-    assert room.free("a") == UNKNOWN
+    assert room.free("a") == UNKNOWN_HOST
     room.observe_node("a", OFFERED)
     assert room.free("a") == (7000, 3096)
     assert set(room.pop_changed()) == {"a"} and not set(room.pop_changed())

@@ -8,16 +8,15 @@ from pathlib import Path
 from typing import Any
 
 from lamina.configuration import DEFAULT
+from lamina.defragmentation.plan import plan
+from lamina.defragmentation.run import DefragRun
 from lamina.dialects.groups import GROUP_ANNOTATION, GROUP_LABEL
 from lamina.install import rights as install_rights
 from lamina.install import rights_of_commands
 from lamina.operations import agent_metrics
-from lamina.operations.advise.defrag import plan
 from lamina.operations.dashboard.board import Board
 from lamina.operations.dashboard.feed import ClusterFeed
 from lamina.operations.dashboard.viewers import DashboardViewers
-from lamina.operations.defrag import DefragRun
-from lamina.operations.defrag_rounds import Rounds
 from lamina.operations.mig import mig_nodes
 from lamina.operations.node_labels import labeled_nodes
 from lamina.ports.clock import FakeClock
@@ -34,13 +33,13 @@ from tests.agent.running_agent import Running as Agent
 from tests.cli.doctor_patient import Patient
 from tests.cli.reset_cluster import half_gone
 from tests.cli.reset_cluster import run as reset
+from tests.controller.borrower_world import Borrowing
 from tests.controller.cluster import admitted_pod, gpus, inventory_object, running
+from tests.controller.defrag_controller import controller as running_controller
+from tests.controller.idle_world import World
+from tests.defragmentation.cluster import Cluster, Jumping
 from tests.operations.agent_pages import agent_pod
-from tests.operations.borrower_world import Borrowing
 from tests.operations.dashboard.viewers import ViewersKube
-from tests.operations.defrag_cluster import Cluster, Jumping
-from tests.operations.defrag_controller import controller as running_controller
-from tests.operations.idle_world import World
 from tests.waiting import until
 
 MEMBERS: tuple[tuple[dict[str, str], dict[str, str], dict[str, Any]], ...] = (
@@ -309,7 +308,7 @@ async def test_defragmentation() -> None:
     kube = Cluster()
     await kube.fill(a="GPU-n-0", b="GPU-n-1", c="GPU-n-1")
     noted = Noted("defragmentation", kube)
-    await Rounds(running_controller(noted, Jumping())).round()
+    await running_controller(noted, Jumping()).evictions.defragmentation.reconcile()
     assert kube.evicted == ["a"]
     of_the_controller = {("defragmentation", resource, verb) for _, resource, verb in rights("controller") - RARE}
     assert noted.asked - of_the_controller == rights("defragmentation")

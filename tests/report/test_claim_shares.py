@@ -9,7 +9,7 @@ from msgspec import structs
 from lamina.core.claims import HeldClaim
 from lamina.core.gpus import Inventory, MigInstance, Mode
 from lamina.core.grants import ContainerGrant, Share
-from lamina.operations.advise.defrag import plan
+from lamina.defragmentation.plan import plan
 from lamina.ports.kube import RESOURCE_QUOTAS, Object
 from lamina.report import cluster_view
 from lamina.report.claim_shares import shares_by_claims

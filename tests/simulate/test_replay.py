@@ -10,9 +10,9 @@ from hypothesis import strategies as st
 from lamina.core.gpus import Gpu
 from lamina.errors import BadInput
 from lamina.operations.simulate import SimNode, SimPod, replay
-from lamina.operations.simulate.policies import POLICIES
-from lamina.operations.simulate.replay import Replay
 from lamina.operations.simulate.what_if import added, shared, whole, without
+from lamina.simulation.policies import POLICIES
+from lamina.simulation.replay import Replay
 from tests.placement.nodes import ask, request
 
 

@@ -19,10 +19,10 @@ from bench.packing.studies.study import FIRST_SEED
 from bench.packing.traces import Nodes, Pod
 from bench.shares.workload import MIXES, nodes, pods
 from lamina.core.ledger import Taken
-from lamina.operations.advise.placed_again import Place, PlacedAgain
-from lamina.operations.simulate.replay import Replay
-from lamina.operations.simulate.workload import SimPod
+from lamina.defragmentation.placed_again import Place, PlacedAgain
 from lamina.placement.eviction.defrag import Resident, advise
+from lamina.simulation.replay import Replay
+from lamina.simulation.workload import SimPod
 
 BUSY = 0.85
 PODS = 1000

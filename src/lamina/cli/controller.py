@@ -102,9 +102,6 @@ def controller(
 
     from lamina.controller.run import run
     from lamina.controller.settings import ControllerSettings
-    from lamina.operations.borrower_rounds import evict_borrowers
-    from lamina.operations.defrag_rounds import defragment
-    from lamina.operations.idle_rounds import reclaim_idle
     from lamina.ports.listener import parse_address
 
     configure_logging(log_level)
@@ -124,5 +121,4 @@ def controller(
         addresses_file=addresses_file,
         identity=identity,
     )
-    rounds = {"defragmentation": defragment, "idle shares": reclaim_idle, "borrowers": evict_borrowers}
-    uvloop.run(run(settings, rounds))
+    uvloop.run(run(settings))

@@ -38,7 +38,7 @@ def _only_gpus() -> None:
 def cordon_gpu(node: Node, gpu: WhichGpu, kubeconfig: Kubeconfig = None) -> None:
     """Stop placing new work on one GPU of a node. Running containers are not affected."""
     from lamina.cli.connection import with_cluster
-    from lamina.operations.cordon import set_cordoned
+    from lamina.defragmentation.cordon import set_cordoned
 
     uuid = with_cluster(kubeconfig, lambda kube: set_cordoned(kube, node, gpu, cordoned=True))
     typer.echo(f"GPU {uuid} of node {node} is cordoned.")
@@ -48,7 +48,7 @@ def cordon_gpu(node: Node, gpu: WhichGpu, kubeconfig: Kubeconfig = None) -> None
 def uncordon_gpu(node: Node, gpu: WhichGpu, kubeconfig: Kubeconfig = None) -> None:
     """Place work on a cordoned GPU again."""
     from lamina.cli.connection import with_cluster
-    from lamina.operations.cordon import set_cordoned
+    from lamina.defragmentation.cordon import set_cordoned
 
     uuid = with_cluster(kubeconfig, lambda kube: set_cordoned(kube, node, gpu, cordoned=False))
     typer.echo(f"GPU {uuid} of node {node} is no longer cordoned.")

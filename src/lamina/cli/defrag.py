@@ -21,8 +21,9 @@ def defrag(
     """Move pods so that GPUs become idle, by eviction, and stop when a pod does not move. Prints the plan first."""
     from lamina.cli.connection import with_cluster
     from lamina.cli.terminal import console
-    from lamina.operations.advise.defrag import advice, plan
-    from lamina.operations.defrag import DefragRun
+    from lamina.defragmentation.plan import plan
+    from lamina.defragmentation.run import DefragRun
+    from lamina.operations.advise.defrag import advice
     from lamina.ports.clock import SystemClock
     from lamina.report.cluster_view import read
 

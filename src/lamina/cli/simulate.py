@@ -55,7 +55,7 @@ def simulate(
     from lamina.cli.terminal import console
     from lamina.operations.charts import svg_file
     from lamina.operations.simulate.picture import charts, page
-    from lamina.operations.simulate.replay import check_policy
+    from lamina.simulation.replay import check_policy
 
     if nodes is None or pods is None:
         raise _missing("--nodes" if nodes is None else "--pods")
@@ -130,7 +130,7 @@ def _replayed(
     from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn
 
     from lamina.cli.terminal import console
-    from lamina.operations.simulate import replay
+    from lamina.simulation.replay import replay
 
     columns = (TextColumn("{task.description}"), BarColumn(), MofNCompleteColumn(), TimeElapsedColumn())
     with Progress(*columns, console=console, transient=True) as bar:

@@ -1,11 +1,9 @@
 """The parts of the controller, how they depend on each other, and the tasks that keep them running."""
 
-import functools
 import gc
 import socket
 from collections.abc import Awaitable, Callable, Coroutine, Mapping
 from dataclasses import dataclass
-from types import MappingProxyType
 from typing import Any
 
 from lamina.controller.admission.certificate_store import CertificateStore
@@ -28,9 +26,12 @@ from lamina.controller.claims.templates import ClaimTemplates
 from lamina.controller.compat.metrics import families
 from lamina.controller.configuration import LiveConfiguration, follow_config_map, follow_file
 from lamina.controller.context import Context
+from lamina.controller.eviction.borrowers import BorrowerEvictions
+from lamina.controller.eviction.defragmentation import Defragmenter
 from lamina.controller.eviction.evictor import Evictor
 from lamina.controller.eviction.grantless_holders import GrantlessHolders
 from lamina.controller.eviction.group_victims import GroupVictims
+from lamina.controller.eviction.idle_shares import IdleEvictions
 from lamina.controller.eviction.policies import Policies
 from lamina.controller.eviction.preemption import Preemption
 from lamina.controller.eviction.stuck_pods import StuckPods
@@ -43,7 +44,7 @@ from lamina.controller.leadership.election import LeaderElection
 from lamina.controller.leadership.label import LeaderLabel
 from lamina.controller.leadership.readiness import Readiness
 from lamina.controller.metrics import Metrics
-from lamina.controller.observation.watches import Watches
+from lamina.controller.observation.watches import Report, Watches
 from lamina.controller.quota_status import update_statuses
 from lamina.controller.replica_metrics import ReplicaMetrics, ReplicaState
 from lamina.controller.scheduling.best_node import BestNode
@@ -99,18 +100,14 @@ def assemble(
     quotas = ResourceQuotas()
     context = Context(kube, clock, configuration, capacity, quotas)
     background, locks = BackgroundTasks(), PodLocks()
-
-    def report(resource: Resource, obj: Object, reason: str) -> None:
-        background.start(events.record(resource, obj, "SetAside", f"Lamina cannot use it: {reason}", warning=True))
-
     unplaced = UnplacedPods()
-    watches = Watches(context, report, unplaced.forget)
+    watches = Watches(context, _reporter(background, events), unplaced.forget)
     election = LeaderElection(kube, clock, settings.identity or socket.gethostname())
     readiness = Readiness(watches, election)
     certificates = CertificateStore(kube, clock, certificate_names(settings))
     extender_tls = _extender_tls(kube, clock, settings)
     evictor = Evictor(kube, events, lambda: bool(readiness))
-    grantless = GrantlessHolders(context, evictor, watches, events)
+    grantless = GrantlessHolders(context, evictor, watches)
     metrics = _metrics(context, election, unplaced, grantless, lambda: _served_certificates(certificates, extender_tls))
     decisions = Decisions(capacity, quotas, configuration)
     expected = ExpectedBinds(capacity.ledger, capacity.host, decisions, context.now)
@@ -120,14 +117,8 @@ def assemble(
     binder = Binder(
         context, decisions, expected, turns=turns, locks=locks, background=background, leading=lambda: election.leading
     )
-
-    def exists(node: str) -> bool:
-        return bool(watches.uid_of_node(node)) or capacity.ledger.inventory(node) is not None
-
-    templates = TemplateNodes(decisions, configuration, exists)
     victims, groups = PodVictims(context, gangs), GroupVictims(context, gangs)
-    preemption = Preemption(context, evictor, victims, groups, nominated, events) if settings.preemption else None
-    stuck = StuckPods(context, evictor, context.claim_usage) if settings.dra else None
+    preemption = Preemption(context, evictor, victims, groups, nominated) if settings.preemption else None
     verbs = Verbs(
         decisions=decisions,
         gangs=gangs,
@@ -138,7 +129,7 @@ def assemble(
         expected=expected,
         waiting=WaitingPods(kube),
         unplaced=unplaced,
-        templates=templates,
+        templates=TemplateNodes(decisions, configuration, watches.exists),
         best_node=BestNode(decisions, watches.discouraged_nodes),
     )
     reviews = CallerReviews(kube, clock) if settings.protect_metrics else None
@@ -157,8 +148,24 @@ def assemble(
         metrics=metrics,
         certificates=certificates,
         sizes=_sizes(context, decisions, events, turns, locks, watches, readiness),
-        evictions=Policies(grantless, preemption, stuck),
+        evictions=Policies(
+            grantless=grantless,
+            defragmentation=Defragmenter(context, evictor, watches, metrics, election.identity),
+            idle_shares=IdleEvictions(context, evictor),
+            borrowers=BorrowerEvictions(context, evictor),
+            preemption=preemption,
+            stuck=StuckPods(context, evictor, context.claim_usage) if settings.dra else None,
+        ),
     )
+
+
+def _reporter(background: BackgroundTasks, events: EventRecorder) -> Report:
+    """Writes an event of each object that Lamina cannot use."""
+
+    def report(resource: Resource, obj: Object, reason: str) -> None:
+        background.start(events.record(resource, obj, "SetAside", f"Lamina cannot use it: {reason}", warning=True))
+
+    return report
 
 
 def _turns(kube: Kube, clock: Clock, election: LeaderElection, watches: Watches) -> Turns:
@@ -247,12 +254,7 @@ def _extender_tls(kube: Kube, clock: Clock, settings: ControllerSettings) -> Ext
     return ExtenderTls(IssuedCertificates(IssuedStore(kube, clock)))
 
 
-Upkeep = Mapping[str, Callable[[Controller], Awaitable[None]]]
-"""Further loops by name, which are built on top of the controller."""
-NO_UPKEEP: Upkeep = MappingProxyType({})
-
-
-def tasks_of(controller: Controller, listener: socket.socket, upkeep: Upkeep) -> list[Coroutine[Any, Any, None]]:
+def tasks_of(controller: Controller, listener: socket.socket) -> list[Coroutine[Any, Any, None]]:
     """What runs until the controller stops, once it listens. Admission is served on `listener`."""
     context, settings = controller.context, controller.settings
     kube, clock, configuration = context.kube, context.clock, context.configuration
@@ -310,8 +312,6 @@ def tasks_of(controller: Controller, listener: socket.socket, upkeep: Upkeep) ->
         loops["generated claims"] = lambda: _every(clock, claim_templates.EVERY_S, generated.step)
     if (tls := controller.extender_tls) is not None:
         loops["extender certificates"] = lambda: tls.follow(clock)
-    for name, further in upkeep.items():
-        loops[name] = functools.partial(further, controller)
     return [keep_running(name, loop, clock, context.set_aside) for name, loop in loops.items()]
 
 

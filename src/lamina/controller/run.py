@@ -12,7 +12,7 @@ import socket
 from collections.abc import AsyncIterator, Mapping
 
 from lamina.controller.admission.webhook_configuration import PATH
-from lamina.controller.assembly import NO_UPKEEP, Controller, Upkeep, assemble, tasks_of
+from lamina.controller.assembly import Controller, assemble, tasks_of
 from lamina.controller.settings import ControllerSettings
 from lamina.controller.startup import crds
 from lamina.controller.startup.initial_config import read_initial_config
@@ -26,18 +26,16 @@ from lamina.ports.protected_metrics import metrics_context
 log = logging.getLogger(__name__)
 
 
-async def run(settings: ControllerSettings, upkeep: Upkeep = NO_UPKEEP) -> None:
+async def run(settings: ControllerSettings) -> None:
     """Serve until SIGTERM or SIGINT. Raises BadInput and Outside for what prevents the start."""
     kube = await connect(settings.kubeconfig, context=settings.context, again_s=AGAIN_S)
     try:
-        await serve(kube, SystemClock(), settings, _stop_event(), upkeep)
+        await serve(kube, SystemClock(), settings, _stop_event())
     finally:
         await kube.close()
 
 
-async def serve(
-    kube: Kube, clock: Clock, settings: ControllerSettings, stop: asyncio.Event, upkeep: Upkeep = NO_UPKEEP
-) -> None:
+async def serve(kube: Kube, clock: Clock, settings: ControllerSettings, stop: asyncio.Event) -> None:
     """Serve until `stop` is set."""
     events = EventRecorder(kube, "lamina", now=clock.wall)
     configuration = await read_initial_config(kube, clock, settings, events, stop)
@@ -47,12 +45,12 @@ async def serve(
     controller = assemble(kube, clock, settings, configuration, events)
     await controller.certificates.refresh()
     with bind("admission", settings.admission) as listener:
-        await _serve_on(listener, controller, stop, upkeep)
+        await _serve_on(listener, controller, stop)
     await controller.background.drain()
     await controller.election.step_down()
 
 
-async def _serve_on(listener: socket.socket, controller: Controller, stop: asyncio.Event, upkeep: Upkeep) -> None:
+async def _serve_on(listener: socket.socket, controller: Controller, stop: asyncio.Event) -> None:
     """Serve everything until `stop` is set, admission on a socket that is bound."""
     settings = controller.settings
     admission = Address(settings.admission.host, listener.getsockname()[1])
@@ -63,7 +61,7 @@ async def _serve_on(listener: socket.socket, controller: Controller, stop: async
         listening_if_set("metrics", controller.extender.probes_application(), settings.metrics, protection) as metrics,
         asyncio.TaskGroup() as group,
     ):
-        tasks = [group.create_task(task) for task in tasks_of(controller, listener, upkeep)]
+        tasks = [group.create_task(task) for task in tasks_of(controller, listener)]
         scheme = "http" if protection is None else "https"
         services = {"extender": ("https", extender), "extenderHttp": ("http", plain), "metrics": (scheme, metrics)}
         urls = {name: f"{protocol}://{address}" for name, (protocol, address) in services.items() if address}

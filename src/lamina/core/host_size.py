@@ -26,6 +26,10 @@ class HostSize(NamedTuple):
         return HostSize(*(max(-_MOST, min(amount, _MOST)) for amount in self))
 
 
+UNKNOWN_HOST = HostSize(128_000, 1_024_000)
+"""What is assumed of a node that has not been observed."""
+
+
 def offered_by(node: Mapping[str, Any]) -> HostSize:
     """What a node lets pods have."""
     return HostSize(offered_of(node, "cpu"), offered_of(node, "memory") // _MIB).clamped()

@@ -17,6 +17,7 @@ from lamina.ports.kube import (
     Object,
     Resource,
 )
+from lamina.ports.kube.selectors import pod_labels
 from lamina.report import reasons
 from lamina.report.cluster_view import ClusterView
 from lamina.report.device_taint_rules import taint_lines
@@ -80,13 +81,8 @@ async def find_workload(kube: Kube, namespace: str, which: str) -> tuple[Resourc
 
 async def pods_of(kube: Kube, workload: Object) -> list[Object]:
     """The pods that the workload's selector matches."""
-    labels = ",".join(f"{key}={value}" for key, value in _match_labels(workload).items())
+    labels = pod_labels(workload)
     return (await kube.list(PODS, namespace=workload["metadata"]["namespace"], labels=labels)).items if labels else []
-
-
-def _match_labels(workload: Object) -> dict[str, str]:
-    labels: dict[str, str] = (workload["spec"].get("selector") or {}).get("matchLabels") or {}
-    return labels
 
 
 def _waiting(cluster: ClusterView, pods: list[Object]) -> dict[str, list[str]]:

@@ -7,10 +7,7 @@ A pod counts from the answer that decides its node, because the next pods are de
 
 from collections.abc import Collection, Iterable
 
-from lamina.core.host_size import HostSize
-
-UNKNOWN = HostSize(128_000, 1_024_000)
-"""What is assumed to be free on a node that has not been observed."""
+from lamina.core.host_size import UNKNOWN_HOST, HostSize
 
 
 class HostCapacity:
@@ -69,7 +66,7 @@ class HostCapacity:
         """What is left without the pods with these UIDs; below 0 where pods were bound that do not fit."""
         offered, taken = self._offered.get(node), self._taken.get(node, HostSize())
         if offered is None:
-            return UNKNOWN
+            return UNKNOWN_HOST
         gone = [size for uid in without for on, size in (self._pods.get(uid, ("", HostSize())),) if on == node]
         cpu = offered.cpu - taken.cpu + sum(size.cpu for size in gone)
         return HostSize(cpu, offered.memory_mib - taken.memory_mib + sum(size.memory_mib for size in gone))

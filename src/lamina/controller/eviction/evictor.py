@@ -14,12 +14,18 @@ log = logging.getLogger(__name__)
 
 
 class Evictor:
-    """Evicts for all policies of one replica. `leading` says whether this replica may write."""
+    """Evicts for all policies of one replica. `leading` says whether this replica may write, `events` is where they say
+    what they do."""
 
     def __init__(self, kube: Kube, events: EventRecorder, leading: Callable[[], bool]) -> None:
+        self.events = events
         self.leading = leading
         self._kube = kube
-        self._events = events
+
+    def check(self) -> None:
+        """Raises Outside where this replica does not lead."""
+        if not self.leading():
+            raise Outside("this replica of the controller is not the leader")
 
     async def evict(
         self, pod: Object, reason: str, message: str, *, grace_s: int | None = None, warning: bool = False
@@ -29,15 +35,14 @@ class Evictor:
 
         Raises Outside where a PodDisruptionBudget holds the pod, or this replica does not lead.
         """
-        if not self.leading():
-            raise Outside("this replica of the controller is not the leader")
+        self.check()
         meta = pod["metadata"]
         try:
             await self._kube.evict(meta["name"], namespace=meta["namespace"], uid=meta["uid"], grace_s=grace_s)
         except (NotFound, Conflict):
             return False
         log.info("Evicted pod %s/%s: %s: %s", meta["namespace"], meta["name"], reason, message)
-        await self._events.record(PODS, pod, reason, message, warning=warning)
+        await self.events.record(PODS, pod, reason, message, warning=warning)
         return True
 
     async def try_evict(

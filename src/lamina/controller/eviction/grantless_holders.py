@@ -12,7 +12,7 @@ from lamina.controller.eviction.evictor import Evictor
 from lamina.controller.observation.watches import Watches
 from lamina.core.grantless import NAMED_AFTER_S
 from lamina.ledger.ticket_holders import TicketHolder, describe_tickets, without_grant
-from lamina.ports.kube import PODS, EventRecorder, Object
+from lamina.ports.kube import PODS, Object
 
 EVERY_S = 5.0
 MAX_GRACE_S = 30
@@ -22,11 +22,10 @@ MAX_GRACE_S = 30
 class GrantlessHolders:
     """Those of one replica."""
 
-    def __init__(self, context: Context, evictor: Evictor, watches: Watches, events: EventRecorder) -> None:
+    def __init__(self, context: Context, evictor: Evictor, watches: Watches) -> None:
         self._context = context
         self._evictor = evictor
         self._watches = watches
-        self._events = events
         self._since: dict[str, float] = {}
         self._named: set[str] = set()
 
@@ -64,7 +63,7 @@ class GrantlessHolders:
                 f"It has {tickets} of node {holder.node} and no grant, because Lamina did not place it there, so it "
                 f"gets no GPU, and no other pod gets these{end}"
             )
-            await self._events.record(PODS, pod, "NoGrant", message, warning=True)
+            await self._evictor.events.record(PODS, pod, "NoGrant", message, warning=True)
         ends_soon = holder.leaves_s is not None and holder.leaves_s <= MAX_GRACE_S
         if stays or ends_soon or not policy.evicts(holder.namespace, since_s):
             return

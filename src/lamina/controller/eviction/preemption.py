@@ -20,7 +20,7 @@ from lamina.controller.scheduling.nominated_pods import NominatedPods, Nominatio
 from lamina.errors import Outside
 from lamina.ledger.pod_stages import Stage, pod_state
 from lamina.ledger.pods import ParsedPod
-from lamina.ports.kube import PODS, EventRecorder, NotFound, Object
+from lamina.ports.kube import PODS, NotFound, Object
 
 log = logging.getLogger(__name__)
 
@@ -58,7 +58,6 @@ class Preemption:
         victims: PodVictims,
         groups: GroupVictims,
         nominated: NominatedPods,
-        events: EventRecorder,
     ) -> None:
         self._context = context
         self._kube = context.kube
@@ -66,7 +65,6 @@ class Preemption:
         self._victims = victims
         self._groups = groups
         self._nominated = nominated
-        self._events = events
         self._refused: dict[str, _Refused] = {}
         """By requester, as what follows."""
         self._paused: dict[str, float] = {}
@@ -170,7 +168,7 @@ class Preemption:
         where = f"node {nodes[0]}" if len(nodes) == 1 else f"{len(nodes)} nodes"
         message = f"Making room on {where} was ended: {error}"
         log.warning("%s for %s", message, _name(pod))
-        await self._events.record(PODS, pod.obj, "PreemptionEnded", message, warning=True)
+        await self._evictor.events.record(PODS, pod.obj, "PreemptionEnded", message, warning=True)
         if self._evictor.leading():
             for member, _ in plan.places:
                 await self._write_nominated(member, None)

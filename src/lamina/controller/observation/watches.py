@@ -108,6 +108,10 @@ class Watches:
         """Empty where no such node is known."""
         return self._node_uids.get(name, "")
 
+    def exists(self, node: str) -> bool:
+        """Whether the node is known, or has an inventory."""
+        return node in self._node_uids or self._ledger.inventory(node) is not None
+
     async def run(self) -> None:
         """Watch everything until canceled."""
         async with asyncio.TaskGroup() as group:

@@ -2,10 +2,9 @@
 
 import numpy as np
 
-from lamina.controller.capacity.host_capacity import UNKNOWN
 from lamina.controller.capacity.node_states import Capacity
 from lamina.core.gpus import Mode
-from lamina.core.host_size import HostSize
+from lamina.core.host_size import UNKNOWN_HOST, HostSize
 from lamina.core.requests import GpuSelector, PodRequest
 from lamina.placement.packing import MOST_GPUS, REFUSED, Ask, Cluster
 from lamina.placement.packing.cluster import Longs
@@ -80,7 +79,7 @@ class FreeArrays:
         rows, width = shape[0], min(shape[1], MOST_GPUS)
         full = [np.array([kind[field] for kind in self._kinds], np.int32) for field in (1, 2)]
         zeros = [np.zeros((rows, width), np.int32) for _ in range(3)]
-        cpu, memory = np.full(rows, UNKNOWN.cpu, np.int64), np.full(rows, UNKNOWN.memory_mib, np.int64)
+        cpu, memory = np.full(rows, UNKNOWN_HOST.cpu, np.int64), np.full(rows, UNKNOWN_HOST.memory_mib, np.int64)
         return Cluster(cpu, memory, np.full((rows, width), -1, np.int32), *zeros, *full)
 
     def _has_new_kinds(self, rows: Longs) -> bool:
@@ -117,7 +116,7 @@ class FreeArrays:
         cluster.slots[rows] = columns.free_slots[:, :width] * free
         for row in rows.tolist():
             state = table.states[row]
-            host = UNKNOWN if state is None else self._capacity.host.free(state.name)
+            host = UNKNOWN_HOST if state is None else self._capacity.host.free(state.name)
             cluster.cpu[row], cluster.memory[row] = host.clamped()
 
 

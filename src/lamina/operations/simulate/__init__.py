@@ -5,7 +5,7 @@ results = [replay(nodes, pods, policy) for policy in ("binpack", "packing")]
 """
 
 from lamina.operations.simulate.inputs import read_nodes, read_pods
-from lamina.operations.simulate.replay import Point, Result, replay
-from lamina.operations.simulate.workload import SimNode, SimPod
+from lamina.simulation.replay import Point, Result, replay
+from lamina.simulation.workload import SimNode, SimPod
 
 __all__ = ["Point", "Result", "SimNode", "SimPod", "read_nodes", "read_pods", "replay"]

@@ -16,10 +16,10 @@ from lamina.core.pod_status import is_over
 from lamina.dialects import check_pod, parse
 from lamina.errors import BadInput
 from lamina.operations.simulate.node_gpus import gpus_of
-from lamina.operations.simulate.workload import SimNode, SimPod
 from lamina.ports.kube import Object
 from lamina.ports.user_files import read_bytes
 from lamina.report.pod_templates import templates_of
+from lamina.simulation.workload import SimNode, SimPod
 
 _MIB = 1 << 20
 MIG_DEVICES = "nvidia.com/mig-"

@@ -7,7 +7,7 @@ from lamina.configuration import DEFAULT, Config
 from lamina.errors import BadInput
 from lamina.operations.simulate import dump, trace
 from lamina.operations.simulate.dump import DumpText
-from lamina.operations.simulate.workload import SimNode, SimPod
+from lamina.simulation.workload import SimNode, SimPod
 
 
 def read_nodes(file: Path | DumpText) -> list[SimNode]:

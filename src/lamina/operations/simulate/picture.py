@@ -3,7 +3,7 @@
 from collections.abc import Sequence
 
 from lamina.operations.charts import HtmlTable, Line, LineChart, html_page
-from lamina.operations.simulate.replay import Point, Result
+from lamina.simulation.replay import Point, Result
 
 
 def charts(results: Sequence[Result]) -> list[LineChart]:

@@ -4,8 +4,8 @@ from collections.abc import Sequence
 
 from msgspec import structs
 
-from lamina.operations.simulate.replay import Replay, Result
-from lamina.operations.simulate.workload import SimNode, SimPod
+from lamina.simulation.replay import Replay, Result
+from lamina.simulation.workload import SimNode, SimPod
 
 TODAY = "today"
 PENDING = "pending in the dump"

@@ -10,7 +10,7 @@ from lamina.core.cards import CARDS
 from lamina.core.gpus import Gpu
 from lamina.core.requests import ContainerRequest, GpuSelector, PodRequest
 from lamina.operations.simulate.trace_rows import NodeOfTrace, PodOfTrace, node_rows, pod_rows
-from lamina.operations.simulate.workload import SimNode, SimPod
+from lamina.simulation.workload import SimNode, SimPod
 
 _UNKNOWN_MIB = 32768
 _SLOTS = 100

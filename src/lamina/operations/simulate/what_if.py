@@ -9,7 +9,7 @@ import msgspec
 from lamina.core.cards import card
 from lamina.core.gpus import Gpu
 from lamina.errors import BadInput
-from lamina.operations.simulate.workload import SimNode, SimPod
+from lamina.simulation.workload import SimNode, SimPod
 
 _CPU_PER_GPU, _MEMORY_PER_GPU = 16_000, 131_072
 """Of added nodes: 16 cores and 128 GiB for each GPU, and no less than for one."""

@@ -5,7 +5,7 @@ from collections.abc import Sequence
 from msgspec import structs
 
 from lamina.core.gpus import Gpu, Mode
-from lamina.operations.simulate.workload import SimNode, SimPod
+from lamina.simulation.workload import SimNode, SimPod
 
 _MOST_NAMED = 3
 

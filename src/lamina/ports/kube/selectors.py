@@ -75,6 +75,12 @@ def _parsed(term: str) -> tuple[str, Callable[[str | None], bool]]:
     return term, lambda value: value is not None
 
 
+def pod_labels(workload: Object) -> str:
+    """The selector of a workload's pods by their labels; empty where it matches none by equality."""
+    labels: Mapping[str, str] = (workload["spec"].get("selector") or {}).get("matchLabels") or {}
+    return ",".join(f"{key}={value}" for key, value in labels.items())
+
+
 def matches(selector: Mapping[str, Any] | None, labels: Mapping[str, str]) -> bool:
     """A LabelSelector object against labels: an empty one selects everything, None nothing."""
     if selector is None:

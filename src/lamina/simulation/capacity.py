@@ -8,9 +8,9 @@ from numpy.typing import NDArray
 
 from lamina.core.ledger import NOTHING, Taken
 from lamina.core.requests import GpuSelector, PodRequest
-from lamina.operations.simulate.workload import SimNode, SimPod
 from lamina.placement import FITS, NodeState, NodeTable, Survey, alike
 from lamina.placement.rules.refusal_arrays import TAKES, codes
+from lamina.simulation.workload import SimNode, SimPod
 
 Floats = NDArray[np.float64]
 Bools = NDArray[np.bool_]

@@ -5,11 +5,12 @@ from typing import Any
 from msgspec import structs
 
 from lamina.configuration import Config
+from lamina.controller.eviction.borrowers import BorrowerEvictions
+from lamina.controller.eviction.notices import NoticedEvictions
 from lamina.core.borrowers import DisplacedBorrower
 from lamina.core.gpus import Inventory
-from lamina.operations.borrower_rounds import BorrowerRounds
 from lamina.ports.kube import PODS
-from tests.operations.idle_world import World
+from tests.controller.idle_world import World
 from tests.report.clusters import inventory
 
 ON = "seconds: 30, noticeSeconds: 60, namespaces: [default]"
@@ -35,4 +36,7 @@ class Borrowing(World):
     async def look(self, seconds: float = 0.0, *, kube: Any = None) -> None:
         """A replica that has just become the leader looks once."""
         await self.clock.sleep(seconds)
-        await BorrowerRounds(await self.controller(kube)).round()
+        await (await self.evictions(kube)).reconcile()
+
+    async def evictions(self, kube: Any = None) -> NoticedEvictions:
+        return BorrowerEvictions(*await self.replica(kube))

@@ -1,4 +1,4 @@
-"""`lamina defrag`: carry out what `lamina advise defrag` plans, one GPU and one batch of pods at a time.
+"""Carrying out a plan of defragmentation, one GPU and one batch of pods at a time.
 
 The GPU that is to become idle is cordoned while its pods move, so that nothing comes back to it. Pods are evicted
 through the eviction API, so PodDisruptionBudgets hold, and none of a batch is evicted where its budgets do not allow
@@ -12,11 +12,11 @@ from collections.abc import AsyncIterator, Iterable, Iterator, Mapping, Sequence
 from lamina.core.grants import Grant
 from lamina.core.ledger import taken_by
 from lamina.core.objects import read_inventory
+from lamina.defragmentation.cordon import set_cordoned
 from lamina.dialects.groups import group_of
 from lamina.errors import BadInput, Outside
 from lamina.ledger.disruption import violations
 from lamina.ledger.grant_objects import grant_record
-from lamina.operations.cordon import set_cordoned
 from lamina.placement.eviction.defrag import DefragStep
 from lamina.placement.eviction.relocation import Batch, BatchState, MovedPod, batches, changed, outcome
 from lamina.ports.clock import Clock
@@ -26,17 +26,24 @@ from lamina.report.cluster_view import ClusterView, read, readable
 _EVERY_S = 2.0
 
 
-class Unrecorded:
-    """What a run asks before each change. This one allows everything and keeps no record.
+class Mover:
+    """Evicts pods for a run, and may record each change before it happens. This one keeps no record.
 
     Each method may raise Outside, which aborts the plan before the change.
     """
 
+    def __init__(self, kube: Kube) -> None:
+        self._kube = kube
+
     async def cordoning(self, step: DefragStep) -> None:
         """The GPU of the step is cordoned next."""
 
-    async def evicting(self, step: DefragStep, pods: Sequence[Object]) -> None:
-        """The pods are evicted next."""
+    async def evicting(self, count: int) -> None:
+        """This many pods are evicted next."""
+
+    async def evict(self, pod: Object, step: DefragStep) -> None:
+        meta = pod["metadata"]
+        await self._kube.evict(meta["name"], namespace=meta["namespace"], uid=meta["uid"])
 
     async def uncordoned(self) -> None:
         """No GPU is cordoned for the run any more."""
@@ -45,16 +52,16 @@ class Unrecorded:
 class DefragRun:
     """One run over a cluster. `patience_s` is how long each cordon and each batch may take."""
 
-    def __init__(self, kube: Kube, clock: Clock, *, patience_s: float, record: Unrecorded | None = None) -> None:
+    def __init__(self, kube: Kube, clock: Clock, *, patience_s: float, mover: Mover | None = None) -> None:
         self._kube = kube
         self._clock = clock
+        self._mover = mover or Mover(kube)
         self._patience_s = patience_s
-        self._record = record or Unrecorded()
 
     async def run(self, cluster: ClusterView, steps: Sequence[DefragStep]) -> AsyncIterator[str]:
         """Move pods of the cluster, and yield a line for each thing done. Raises Outside where the plan is aborted."""
         index = {gpu.uuid: gpu.index for inventory in cluster.inventories.values() for gpu in inventory.gpus}
-        holders = list(observed(cluster.pods, cluster.grants))
+        holders = list(_replaceable(cluster.pods, cluster.grants))
         for step in steps:
             async with self._cordoned(step):
                 for batch in batches(step, holders):
@@ -68,14 +75,14 @@ class DefragRun:
         if await self._is_cordoned(step):
             yield
             return
-        await self._record.cordoning(step)
+        await self._mover.cordoning(step)
         try:
             await set_cordoned(self._kube, step.node, step.frees, cordoned=True)
             await self._await_cordon(step)
             yield
         finally:
             await set_cordoned(self._kube, step.node, step.frees, cordoned=False)
-            await self._record.uncordoned()
+            await self._mover.uncordoned()
 
     async def _await_cordon(self, step: DefragStep) -> None:
         started = self._clock.monotonic()
@@ -97,18 +104,18 @@ class DefragRun:
     async def _move(self, step: DefragStep, batch: Batch) -> None:
         """Evict the batch and wait for what takes its place. Raises Outside."""
         cluster = await read(self._kube)
-        before = list(observed(cluster.pods, cluster.grants))
+        before = list(_replaceable(cluster.pods, cluster.grants))
         if reason := changed(batch, before) or _without_place(batch, cluster):
             raise _aborted(reason)
         pods = _objects(batch, cluster)
         if violations(pods, (await self._kube.list(DISRUPTION_BUDGETS)).items):
             raise _aborted(f"pod {batch.pods[0]} cannot be evicted: that would violate a PodDisruptionBudget")
-        await self._record.evicting(step, pods)
-        for pod in batch.pods:
+        await self._mover.evicting(len(pods))
+        for moved, pod in zip(batch.pods, pods, strict=True):
             try:
-                await self._kube.evict(pod.name, namespace=pod.namespace, uid=pod.uid)
+                await self._mover.evict(pod, step)
             except Outside as error:
-                raise _aborted(f"pod {pod} cannot be evicted: {error}") from error
+                raise _aborted(f"pod {moved} cannot be evicted: {error}") from error
         known, started = {obj["metadata"]["uid"] for obj in cluster.pods}, self._clock.monotonic()
         while True:
             waited = self._clock.monotonic() - started
@@ -125,11 +132,11 @@ class DefragRun:
         for namespace in sorted({pod.namespace for pod in batch.pods}):
             pods = (await self._kube.list(PODS, namespace=namespace)).items
             grants = readable(grant_record, (await self._kube.list(GRANTS, namespace=namespace)).items)
-            found += observed(pods, {record.grant.pod_uid: record.grant for record in grants})
+            found += _replaceable(pods, {record.grant.pod_uid: record.grant for record in grants})
         return found
 
 
-def observed(pods: Iterable[Object], grants: Mapping[str, Grant]) -> Iterator[MovedPod]:
+def _replaceable(pods: Iterable[Object], grants: Mapping[str, Grant]) -> Iterator[MovedPod]:
     """The pods that a controller replaces when they are evicted. `grants` are by the UID of their pod."""
     for pod in pods:
         meta = pod["metadata"]

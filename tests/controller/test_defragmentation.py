@@ -6,14 +6,14 @@ from typing import Any
 import pytest
 
 from lamina.controller.assembly import Controller
+from lamina.controller.eviction.defrag_record import HOUR_S, NAME, DefragRecord, RecordStore
+from lamina.controller.eviction.defragmentation import ABORTED, FREED, MOVED
 from lamina.core.gpus import CORDON
 from lamina.errors import Outside
-from lamina.operations.defrag_record import HOUR_S, NAME, DefragRecord, RecordStore
-from lamina.operations.defrag_rounds import ABORTED, FREED, MOVED, Rounds
 from lamina.ports.kube import DISRUPTION_BUDGETS, EVENTS, LEASES, NODES, PODS
 from lamina.ports.kube.fake import FakeKube
-from tests.operations.defrag_cluster import Cluster, Jumping
-from tests.operations.defrag_controller import Role, controller
+from tests.controller.defrag_controller import Role, controller
+from tests.defragmentation.cluster import Cluster, Jumping
 
 
 async def reasons(kube: FakeKube) -> list[str]:
@@ -46,9 +46,9 @@ async def full() -> Cluster:
 async def test_a_round_frees_a_gpu_and_says_so() -> None:
     kube = await full()
     made = controller(kube, Jumping())
-    rounds = Rounds(made)
-    await rounds.round()
-    await rounds.round()
+    work = made.evictions.defragmentation
+    await work.reconcile()
+    await work.reconcile()
     assert kube.evicted == ["a"], "once the GPU is idle there is nothing to do"
     assert await reasons(kube) == [FREED, MOVED]
     assert figures(made) == {"moved_pods_total": 1, "totalfreed": 1}
@@ -56,8 +56,8 @@ async def test_a_round_frees_a_gpu_and_says_so() -> None:
 
 async def test_it_is_off_by_default_and_only_the_leader_moves_pods() -> None:
     kube = await full()
-    await Rounds(controller(kube, Jumping(), moves=0)).round()
-    await Rounds(controller(kube, Jumping(), role=Role(False))).round()
+    await controller(kube, Jumping(), moves=0).evictions.defragmentation.reconcile()
+    await controller(kube, Jumping(), role=Role(False)).evictions.defragmentation.reconcile()
     assert kube.evicted == [] and kube.cordons == []
 
 
@@ -65,12 +65,12 @@ async def test_the_budget_of_an_hour_outlives_the_replica() -> None:
     kube = Cluster()
     await kube.fill(a="GPU-n-0", b="GPU-n-1", c="GPU-n-1")
     clock = Jumping()
-    await Rounds(controller(kube, clock, moves=1)).round()
+    await controller(kube, clock, moves=1).evictions.defragmentation.reconcile()
     await kube.place("d", "GPU-n-0")
-    await Rounds(controller(kube, clock, moves=1, identity="two")).round()
+    await controller(kube, clock, moves=1, identity="two").evictions.defragmentation.reconcile()
     assert kube.evicted == ["a"]
     await clock.sleep(HOUR_S)
-    await Rounds(controller(kube, clock, moves=1, identity="two")).round()
+    await controller(kube, clock, moves=1, identity="two").evictions.defragmentation.reconcile()
     assert kube.evicted == ["a", "d"]
 
 
@@ -78,14 +78,14 @@ async def test_an_aborted_step_is_reported_and_its_pods_stay_for_an_hour() -> No
     kube, clock = Cluster(""), Jumping()
     await kube.fill(a="GPU-n-0", d="GPU-n-0", b="GPU-n-1", c="GPU-n-1", e="GPU-n-1")
     made = controller(kube, clock)
-    rounds = Rounds(made)
+    work = made.evictions.defragmentation
     for _ in range(3):
-        await rounds.round()
+        await work.reconcile()
     assert len(kube.evicted) == 1, "the plan is aborted, and not made again"
     assert await reasons(kube) == [ABORTED, MOVED] and await cordon_of(kube) == ""
     assert figures(made) == {"moved_pods_total": 1, "totalaborted": 1}
     await clock.sleep(HOUR_S)
-    await rounds.round()
+    await work.reconcile()
     assert len(kube.evicted) == 2
 
 
@@ -97,19 +97,15 @@ async def test_pods_that_a_budget_holds_are_left_out_of_the_plan() -> None:
         "status": {"disruptionsAllowed": 0},
     }
     await kube.create(DISRUPTION_BUDGETS, budget)
-    await Rounds(controller(kube, Jumping())).round()
+    await controller(kube, Jumping()).evictions.defragmentation.reconcile()
     assert kube.cordons == [] and await reasons(kube) == []
 
 
 async def test_a_leader_that_is_replaced_moves_nothing_more() -> None:
     kube, clock, role = await full(), Jumping(), Role()
 
-    class Losing(Rounds):
-        async def _settle(self, record: DefragRecord) -> DefragRecord:
-            role.leads = False
-            return await super()._settle(record)
-
-    await Losing(controller(kube, clock, role=role)).round()
+    kube.failing["get"] = lambda resource, name: role.replaced() if resource == LEASES else None
+    await controller(kube, clock, role=role).evictions.defragmentation.reconcile()
     assert kube.evicted == [] and kube.cordons == []
 
 
@@ -159,17 +155,17 @@ async def test_after_a_crash_at_any_write_the_next_leader_settles_everything(at:
     kube, clock = await full(), Jumping()
     mortal = Mortal(kube, at, applied=applied)
     try:
-        await Rounds(controller(mortal, clock, moves=1)).round()  # type: ignore[arg-type]
+        await controller(mortal, clock, moves=1).evictions.defragmentation.reconcile()  # type: ignore[arg-type]
     except Crash:
         pass
     else:
         assert not mortal.dead
     known = (await record_of(kube)).moves
     assert len(kube.evicted) <= len(known), "a move is recorded before it happens"
-    await Rounds(controller(kube, clock, moves=1, identity="two")).round()
+    await controller(kube, clock, moves=1, identity="two").evictions.defragmentation.reconcile()
     assert await cordon_of(kube) == "" and (await record_of(kube)).cordoned is None
     assert len(kube.evicted) <= 1 and len((await kube.list(PODS)).items) == 3
     assert (await kube.get(LEASES, NAME, namespace="lamina-system"))["spec"]["holderIdentity"]
     await clock.sleep(HOUR_S)
-    await Rounds(controller(kube, clock, moves=1, identity="two")).round()
+    await controller(kube, clock, moves=1, identity="two").evictions.defragmentation.reconcile()
     assert kube.evicted == ["a"], "an hour later at the latest, the GPU is freed"

@@ -3,13 +3,13 @@
 import pytest
 
 from lamina.core.gpus import CORDON
+from lamina.defragmentation.plan import plan
+from lamina.defragmentation.run import DefragRun
 from lamina.errors import Outside
-from lamina.operations.advise.defrag import plan
-from lamina.operations.defrag import DefragRun
 from lamina.ports.kube import DISRUPTION_BUDGETS, NODES, PODS
 from lamina.ports.kube.fake import FakeKube
 from lamina.report.cluster_view import read
-from tests.operations.defrag_cluster import Cluster, Jumping
+from tests.defragmentation.cluster import Cluster, Jumping
 
 
 async def defragment(kube: FakeKube) -> list[str]:

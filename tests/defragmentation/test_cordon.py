@@ -7,8 +7,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from lamina.core.gpus import CORDON
+from lamina.defragmentation.cordon import set_cordoned
 from lamina.errors import BadInput
-from lamina.operations.cordon import set_cordoned
 from lamina.ports.kube import INVENTORIES, NODES, Conflict, Object, Patch, Resource
 from lamina.ports.kube.fake import FakeKube
 from tests.report.clusters import cluster, inventory

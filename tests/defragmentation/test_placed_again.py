@@ -10,14 +10,14 @@ from lamina.configuration import CONFIG_MAP, CONFIG_MAP_NAMESPACE
 from lamina.core.config import CONFIG_MAP_KEY
 from lamina.core.gpus import Gpu
 from lamina.core.ledger import Taken
-from lamina.operations.advise.defrag import plan
-from lamina.operations.advise.placed_again import Place, PlacedAgain
-from lamina.operations.simulate.replay import Replay
-from lamina.operations.simulate.workload import SimNode, SimPod
+from lamina.defragmentation.placed_again import Place, PlacedAgain
+from lamina.defragmentation.plan import plan
 from lamina.placement.eviction.defrag import Resident, advise
 from lamina.ports.kube import CONFIG_MAPS, INVENTORIES
 from lamina.report.cluster_view import read
-from tests.operations.defrag_cluster import Cluster
+from lamina.simulation.replay import Replay
+from lamina.simulation.workload import SimNode, SimPod
+from tests.defragmentation.cluster import Cluster
 from tests.placement.nodes import ask, request
 
 MIB = 1000

@@ -2,11 +2,11 @@
 
 import pytest
 
+from lamina.controller.eviction.borrowers import KEEP, NOTICE
+from lamina.controller.eviction.notices import STALE_S
 from lamina.errors import Outside
-from lamina.operations.borrower_rounds import KEEP, NOTICE, BorrowerRounds
-from lamina.operations.notices import STALE_S
 from lamina.ports.kube.fake import FakeKube
-from tests.operations.borrower_world import Borrowing
+from tests.controller.borrower_world import Borrowing
 
 
 async def test_a_borrower_gets_notice_and_is_evicted_when_it_is_over() -> None:
@@ -81,7 +81,7 @@ async def test_only_the_leader_evicts() -> None:
 
 
 async def test_a_pod_that_a_disruption_budget_holds_stays_and_says_so(monkeypatch: pytest.MonkeyPatch) -> None:
-    async def refuse(self: FakeKube, pod: str, *, namespace: str, uid: str) -> None:
+    async def refuse(self: FakeKube, pod: str, *, namespace: str, uid: str, grace_s: int | None = None) -> None:
         raise Outside("the disruption budget b needs 1 pod")
 
     monkeypatch.setattr(FakeKube, "evict", refuse)
@@ -96,9 +96,9 @@ async def test_a_pod_that_a_disruption_budget_holds_stays_and_says_so(monkeypatc
 async def test_nothing_is_asked_for_while_there_is_nothing_to_do() -> None:
     world = Borrowing()
     await world.begin("a")
-    rounds = BorrowerRounds(await world.controller())
-    await rounds.round()
+    evictions = await world.evictions()
+    await evictions.reconcile()
     asked = len(world.kube.calls)
     for _ in range(5):
-        await rounds.round()
+        await evictions.reconcile()
     assert len(world.kube.calls) == asked

@@ -11,11 +11,11 @@ from msgspec import Struct
 from lamina.core.ledger import Taken, taken_by
 from lamina.core.requests import PodRequest
 from lamina.errors import BadInput
-from lamina.operations.simulate.capacity import ClusterCapacity
-from lamina.operations.simulate.policies import POLICIES, Chooser
-from lamina.operations.simulate.workload import SimNode, SimPod
 from lamina.placement import FITS, NO_NODE, PodPlacement, fit, summary
 from lamina.placement.packing import bits
+from lamina.simulation.capacity import ClusterCapacity
+from lamina.simulation.policies import POLICIES, Chooser
+from lamina.simulation.workload import SimNode, SimPod
 
 _POINTS = 60
 

@@ -2,13 +2,12 @@
 
 import pytest
 
+from lamina.controller.eviction.idle_shares import KEEP, NOTICE, REPLICAS
+from lamina.controller.eviction.notices import STALE_S
 from lamina.errors import Outside
-from lamina.operations.idle_decisions import KEEP, NOTICE
-from lamina.operations.idle_rounds import REPLICAS
-from lamina.operations.notices import STALE_S
 from lamina.ports.kube import PODS, STATEFUL_SETS
 from lamina.ports.kube.fake import FakeKube
-from tests.operations.idle_world import HOUR_S, NOTICE_S, World
+from tests.controller.idle_world import HOUR_S, NOTICE_S, World
 
 
 async def test_a_workload_gets_notice_and_is_scaled_to_zero_when_it_is_over() -> None:
@@ -48,7 +47,7 @@ async def test_evictions_follow_the_same_notice() -> None:
 
 
 async def test_a_pod_that_a_disruption_budget_holds_stays_and_says_so(monkeypatch: pytest.MonkeyPatch) -> None:
-    async def refuse(self: FakeKube, pod: str, *, namespace: str, uid: str) -> None:
+    async def refuse(self: FakeKube, pod: str, *, namespace: str, uid: str, grace_s: int | None = None) -> None:
         raise Outside("the disruption budget b needs 1 pod")
 
     monkeypatch.setattr(FakeKube, "evict", refuse)

@@ -1,24 +1,25 @@
 """A workload that may be idle on one node, with its agent and a controller that reclaims idle shares."""
 
-import dataclasses
 from collections.abc import Mapping
-from typing import Any, cast
+from typing import Any
 
 from msgspec import structs
 
 from lamina.configuration import Config, load
-from lamina.controller.assembly import Controller, assemble
+from lamina.controller.capacity.node_states import Capacity
 from lamina.controller.configuration import LiveConfiguration
-from lamina.controller.leadership.readiness import Readiness
-from lamina.controller.settings import ControllerSettings
+from lamina.controller.context import Context
+from lamina.controller.eviction.evictor import Evictor
+from lamina.controller.eviction.idle_shares import IdleEvictions
+from lamina.controller.eviction.notices import NoticedEvictions
 from lamina.core.gpus import Inventory
 from lamina.core.idle import IdlePod
 from lamina.ledger.grant_objects import grant_record
-from lamina.operations.idle_rounds import IdleRounds
+from lamina.ledger.quotas import ResourceQuotas
 from lamina.ports.kube import DEPLOYMENTS, EVENTS, GRANTS, PODS, STATEFUL_SETS, EventRecorder, Object
 from lamina.ports.kube.fake import FakeKube
-from tests.operations.defrag_cluster import Jumping
-from tests.operations.defrag_controller import Role
+from tests.controller.defrag_controller import Role
+from tests.defragmentation.cluster import Jumping
 from tests.report.clusters import container, grant, inventory, pod
 
 HOUR_S, NOTICE_S = 3600.0, 1800.0
@@ -58,17 +59,20 @@ class World:
             await self.kube.create(GRANTS, grant(created, "n", 2000, "GPU-n-0"))
             self.idle_since[created["metadata"]["uid"]] = self.clock.wall()
 
-    async def controller(self, kube: Any = None) -> Controller:
+    async def replica(self, kube: Any = None) -> tuple[Context, Evictor]:
         """A replica that has just begun and knows what watches report."""
         text = f"apiVersion: lamina.dev/v1alpha1\nkind: Configuration\n{self.section}: {{{self.settings}}}\n"
-        configuration = LiveConfiguration(load(text, "test"), text)
-        events = EventRecorder(self.kube, "lamina", now=self.clock.wall)
-        made = assemble(kube or self.kube, self.clock, ControllerSettings(identity="one"), configuration, events)
-        ledger = made.context.ledger
-        ledger.observe_inventory(self.inventory(configuration.value))
+        configuration, kube = LiveConfiguration(load(text, "test"), text), kube or self.kube
+        context = Context(kube, self.clock, configuration, Capacity(configuration), ResourceQuotas())
+        context.ledger.observe_inventory(self.inventory(configuration.value))
         for obj in (await self.kube.list(GRANTS)).items:
-            ledger.observe_grant(grant_record(obj))
-        return dataclasses.replace(made, readiness=cast(Readiness, self.role))
+            context.ledger.observe_grant(grant_record(obj))
+        events = EventRecorder(self.kube, "lamina", now=self.clock.wall)
+        return context, Evictor(kube, events, lambda: bool(self.role))
+
+    async def evictions(self, kube: Any = None) -> NoticedEvictions:
+        """Those of such a replica."""
+        return IdleEvictions(*await self.replica(kube))
 
     def inventory(self, config: Config) -> Inventory:
         """What the agent says of the node."""
@@ -82,7 +86,7 @@ class World:
 
     async def round(self, hours: float = 0.0, *, kube: Any = None) -> None:
         await self.clock.sleep(hours * HOUR_S)
-        await IdleRounds(await self.controller(kube)).round()
+        await (await self.evictions(kube)).reconcile()
 
     async def annotations(self, name: str) -> Mapping[str, str]:
         return (await self.kube.get(PODS, name, namespace="default"))["metadata"].get("annotations") or {}

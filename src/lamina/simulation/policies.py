@@ -9,11 +9,11 @@ from numpy.typing import NDArray
 
 from lamina import native
 from lamina.core.policies import NODE_POLICIES
-from lamina.operations.simulate.capacity import ClusterCapacity, Floats
-from lamina.operations.simulate.workload import SimPod
 from lamina.placement import node_score
 from lamina.placement.packing import LIBRARY, REFUSED, Ask, Cluster, Packer
 from lamina.placement.packing.best_fit import best_fit
+from lamina.simulation.capacity import ClusterCapacity, Floats
+from lamina.simulation.workload import SimPod
 
 Worth = tuple[Floats, NDArray[np.uint64] | None]
 """By row how good the node is, -inf where the policy would not; and its GPUs as bits, None for placement's own."""

@@ -8,9 +8,9 @@ from collections.abc import Iterable, Mapping, Sequence
 from typing import NamedTuple
 
 from lamina.core.ledger import NOTHING, Taken
-from lamina.operations.simulate.replay import Replay
-from lamina.operations.simulate.workload import SimPod
 from lamina.placement.eviction.defrag import Destination
+from lamina.simulation.replay import Replay
+from lamina.simulation.workload import SimPod
 
 
 class Place(NamedTuple):
