@@ -1,4 +1,8 @@
-#include "cgroups.h"
+#include "core/cgroups.h"
+
+#include "core/hash.h"
+#include "core/ledger.h"
+#include "core/slots.h"
 
 #include <fcntl.h>
 #include <stdatomic.h>
@@ -7,10 +11,6 @@
 #include <string.h>
 #include <sys/file.h>
 #include <unistd.h>
-
-#include "hash.h"
-#include "ledger.h"
-#include "slots.h"
 
 uint64_t cgroup_from_path(const char *path)
 {

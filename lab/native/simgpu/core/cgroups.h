@@ -6,10 +6,10 @@
 #ifndef SIMGPU_CGROUPS_H
 #define SIMGPU_CGROUPS_H
 
+#include "core/machine.h"
+
 #include <stdbool.h>
 #include <stdint.h>
-
-#include "machine.h"
 
 #define CGROUP_LIMITS 1024u
 #define CGROUP_UNLIMITED UINT64_MAX

@@ -5,10 +5,10 @@
 #ifndef SIMGPU_HISTORY_H
 #define SIMGPU_HISTORY_H
 
+#include "simgpu_layout.h"
+
 #include <stdatomic.h>
 #include <stdbool.h>
-
-#include "simgpu_layout.h"
 
 #define HISTORY_TENTH_BITS 20u
 #define HISTORY_DONE_BITS (64 - HISTORY_TENTH_BITS)

@@ -1,4 +1,6 @@
-#include "identity.h"
+#include "core/identity.h"
+
+#include "core/machine.h"
 
 #include <errno.h>
 #include <fcntl.h>
@@ -7,8 +9,6 @@
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
-
-#include "machine.h"
 
 #define PID_MASK ((1ull << SIMGPU_IDENTITY_PID_BITS) - 1)
 

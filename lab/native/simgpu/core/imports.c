@@ -1,11 +1,11 @@
 /* Entries for what is open, and one for each allocation that its owner freed meanwhile. The process that removes the
  * last of the former looks for the latter; of several processes the one that removes it gives the memory back. */
-#include "imports.h"
+#include "core/imports.h"
+
+#include "core/identity.h"
+#include "core/ledger.h"
 
 #include <stdatomic.h>
-
-#include "identity.h"
-#include "ledger.h"
 
 #define FREED (1ull << 63) /* in `number` */
 

@@ -9,7 +9,7 @@
 #ifndef SIMGPU_IMPORTS_H
 #define SIMGPU_IMPORTS_H
 
-#include "machine.h"
+#include "core/machine.h"
 
 typedef struct {
     uint64_t owner, number;

@@ -1,11 +1,11 @@
-#include "lane.h"
+#include "core/lane.h"
+
+#include "core/history.h"
+#include "core/ledger.h"
+#include "core/pair.h"
+#include "core/slots.h"
 
 #include <stdatomic.h>
-
-#include "history.h"
-#include "ledger.h"
-#include "pair.h"
-#include "slots.h"
 
 #define PERCENT_MASK 0xFFull
 #define PIECES 4096u

@@ -9,7 +9,7 @@
 #ifndef SIMGPU_LANE_H
 #define SIMGPU_LANE_H
 
-#include "machine.h"
+#include "core/machine.h"
 
 /* Makes the slot a client on a GPU, without work yet. At most 100 percent; a memory limit of 0 means none. */
 void lane_open(const machine *m, uint32_t gpu, uint32_t slot, uint32_t percent, uint32_t limit_mib);

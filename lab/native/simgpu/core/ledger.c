@@ -1,11 +1,11 @@
 /* A step of the ledger is a change of one slot's memory. The word says what the step is; the slot's cell gets it from
  * the process that takes the next step, or the one that took this step, but only once: the cell keeps the step's
  * number. A process that is killed in between leaves a step that any process can finish. */
-#include "ledger.h"
+#include "core/ledger.h"
+
+#include "core/pair.h"
 
 #include <stdatomic.h>
-
-#include "pair.h"
 
 #define STEP_MASK 0xFFFFFFFFFFFFull
 

@@ -7,7 +7,7 @@
 #ifndef SIMGPU_LEDGER_H
 #define SIMGPU_LEDGER_H
 
-#include "machine.h"
+#include "core/machine.h"
 
 /* Takes `mib` for a slot. False, and nothing changes, when the GPU does not have that much left. */
 bool ledger_take(const machine *m, uint32_t gpu, uint32_t slot, uint32_t mib);

@@ -1,4 +1,6 @@
-#include "machine.h"
+#include "core/machine.h"
+
+#include "core/visible.h"
 
 #include <fcntl.h>
 #include <stdatomic.h>
@@ -8,8 +10,6 @@
 #include <sys/stat.h>
 #include <time.h>
 #include <unistd.h>
-
-#include "visible.h"
 
 #define IN_CONTAINERS "/run/simgpu"
 

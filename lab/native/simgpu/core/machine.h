@@ -2,10 +2,10 @@
 #ifndef SIMGPU_MACHINE_H
 #define SIMGPU_MACHINE_H
 
+#include "simgpu_layout.h"
+
 #include <stdbool.h>
 #include <stdint.h>
-
-#include "simgpu_layout.h"
 
 #define MIB (1ull << 20)
 

@@ -1,4 +1,8 @@
-#include "mig.h"
+#include "core/mig.h"
+
+#include "core/hash.h"
+#include "core/ledger.h"
+#include "core/slots.h"
 
 #include <fcntl.h>
 #include <stdatomic.h>
@@ -7,10 +11,6 @@
 #include <string.h>
 #include <sys/file.h>
 #include <unistd.h>
-
-#include "hash.h"
-#include "ledger.h"
-#include "slots.h"
 
 #define FOR_UNITS(unit, gpu)                                                                                           \
     for (uint32_t unit = (gpu)->first_unit; unit < (gpu)->first_unit + SIMGPU_MIG_UNITS; unit++)

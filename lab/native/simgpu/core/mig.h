@@ -5,9 +5,9 @@
 #ifndef SIMGPU_MIG_H
 #define SIMGPU_MIG_H
 
-#include <stdbool.h>
+#include "core/machine.h"
 
-#include "machine.h"
+#include <stdbool.h>
 
 #define MIG_EXISTS (1ull << 63)
 #define MIG_COMPUTE (1ull << 62)

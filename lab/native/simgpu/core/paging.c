@@ -1,12 +1,12 @@
 /* A slot's word for managed memory says how much of it is on the GPU and how much on the host. A process that moves
  * pages changes that word and then the ledger. If it is killed in between, memory stays charged to the slot until its
  * process ends, never memory in use that is not charged. */
-#include "paging.h"
+#include "core/paging.h"
+
+#include "core/ledger.h"
+#include "core/slots.h"
 
 #include <stdatomic.h>
-
-#include "ledger.h"
-#include "slots.h"
 
 #define NO_SLOT UINT32_MAX
 

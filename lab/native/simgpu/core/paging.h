@@ -9,7 +9,7 @@
 #ifndef SIMGPU_PAGING_H
 #define SIMGPU_PAGING_H
 
-#include "machine.h"
+#include "core/machine.h"
 
 #define PAGING_US_PER_MIB 80u /* PCIe 3.0 x16; what moves out for a kernel moves at the same time */
 #define PAGING_NS_PER_MIB (PAGING_US_PER_MIB * 1000)

@@ -2,9 +2,9 @@
 #ifndef SIMGPU_PAIR_H
 #define SIMGPU_PAIR_H
 
-#include <stdbool.h>
-
 #include "simgpu_layout.h"
+
+#include <stdbool.h>
 
 typedef unsigned __int128 pair_bits __attribute__((may_alias));
 

@@ -1,4 +1,4 @@
-#include "pci.h"
+#include "core/pci.h"
 
 #include <stdio.h>
 

@@ -2,9 +2,9 @@
 #ifndef SIMGPU_PCI_H
 #define SIMGPU_PCI_H
 
-#include <stdbool.h>
-
 #include "simgpu_layout.h"
+
+#include <stdbool.h>
 
 typedef struct { unsigned int domain, bus, slot; } pci_address;
 

@@ -1,14 +1,14 @@
-#include "slots.h"
+#include "core/slots.h"
+
+#include "core/cgroups.h"
+#include "core/identity.h"
+#include "core/imports.h"
+#include "core/ledger.h"
 
 #include <stdatomic.h>
 #include <string.h>
 #include <sys/auxv.h>
 #include <unistd.h>
-
-#include "cgroups.h"
-#include "identity.h"
-#include "imports.h"
-#include "ledger.h"
 
 #define JOIN_PAUSE_NS 5000000u /* so that processes that start together do not all search for dead ones */
 

@@ -2,7 +2,7 @@
 #ifndef SIMGPU_SLOTS_H
 #define SIMGPU_SLOTS_H
 
-#include "machine.h"
+#include "core/machine.h"
 
 /* A slot for the calling process, or UINT32_MAX when living processes have all of them. */
 uint32_t slots_join(const machine *m);

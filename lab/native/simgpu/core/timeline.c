@@ -1,14 +1,13 @@
-#include "timeline.h"
+#include "core/timeline.h"
 
-#include <stdatomic.h>
+#include "core/history.h"
+#include "core/lane.h"
+#include "core/pair.h"
+#include "core/slots.h"
 
 #include <sched.h>
+#include <stdatomic.h>
 #include <time.h>
-
-#include "history.h"
-#include "lane.h"
-#include "pair.h"
-#include "slots.h"
 
 #define DURATION_BITS 25u
 #define DURATION_MASK ((1ull << DURATION_BITS) - 1)

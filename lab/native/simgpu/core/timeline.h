@@ -17,7 +17,7 @@
 #ifndef SIMGPU_TIMELINE_H
 #define SIMGPU_TIMELINE_H
 
-#include "machine.h"
+#include "core/machine.h"
 
 /* Appends `ns` of work and returns the position of its end. */
 uint64_t timeline_append(const machine *m, uint32_t gpu, uint32_t slot, uint64_t ns);

@@ -1,11 +1,11 @@
-#include "visible.h"
+#include "core/visible.h"
+
+#include "core/mig.h"
 
 #include <ctype.h>
 #include <stdlib.h>
 #include <string.h>
 #include <strings.h>
-
-#include "mig.h"
 
 #define NONE UINT32_MAX
 

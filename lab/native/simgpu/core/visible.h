@@ -5,7 +5,7 @@
 #ifndef SIMGPU_VISIBLE_H
 #define SIMGPU_VISIBLE_H
 
-#include "machine.h"
+#include "core/machine.h"
 
 /* Reads NVIDIA_VISIBLE_DEVICES into the machine. Without it, or when it says "all", every GPU is visible. */
 void visible_read(machine *m);

@@ -1,6 +1,6 @@
 /* One reservation per process, allocated in powers of two of 2 MiB pages, so that what is freed fits the next
  * allocation of its size. */
-#include "arena.h"
+#include "cuda/arena.h"
 
 #include <stdint.h>
 #include <stdlib.h>

@@ -3,11 +3,11 @@
 #ifndef SIMGPU_ARENA_H
 #define SIMGPU_ARENA_H
 
+#include "core/machine.h"
+#include "cuda/exports.h"
+
 #include <stdbool.h>
 #include <stddef.h>
-
-#include "exports.h"
-#include "machine.h"
 
 #define PAGE_BYTES (2 * MIB)
 

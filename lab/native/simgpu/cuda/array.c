@@ -1,9 +1,9 @@
-#include "array.h"
+#include "cuda/array.h"
+
+#include "cuda/driver.h"
+#include "cuda/memory.h"
 
 #include <stdlib.h>
-
-#include "driver.h"
-#include "memory.h"
 
 #define ARRAY_MAGIC 0x41525259u
 #define MAX_LEVELS 32u

@@ -2,7 +2,7 @@
 #ifndef SIMGPU_ARRAY_H
 #define SIMGPU_ARRAY_H
 
-#include "exports.h"
+#include "cuda/exports.h"
 
 CUdeviceptr array_start(CUarray array); /* 0 when it is none, or ended with its context */
 size_t array_row_bytes(CUarray array);

@@ -1,6 +1,6 @@
 /* Copies of bytes to and from arrays. The asynchronous forms wait, too, as the driver's may. */
-#include "place.h"
-#include "transfer.h"
+#include "cuda/place.h"
+#include "cuda/transfer.h"
 
 static CUresult copy_host_to_array(CUarray to, size_t offset, const void *from, size_t bytes)
 {

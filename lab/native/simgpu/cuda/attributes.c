@@ -1,12 +1,12 @@
 /* cuDeviceGetAttribute. Values that differ between GPU models come from the machine file or the compute capability; the
  * others are those of an H100 with driver 580.159, see docs/measurements.md, which are the same on every GPU since
  * Volta as far as NVIDIA documents them. */
-#include <stdatomic.h>
+#include "core/lane.h"
+#include "core/try.h"
+#include "cuda/device.h"
+#include "cuda/driver.h"
 
-#include "device.h"
-#include "driver.h"
-#include "lane.h"
-#include "try.h"
+#include <stdatomic.h>
 
 /* CUDA's numbers of the attributes that differ between GPU models. */
 enum {

@@ -1,12 +1,12 @@
 /* The first host function starts the thread. */
-#include "callback.h"
+#include "cuda/callback.h"
+
+#include "core/timeline.h"
+#include "cuda/capture.h"
+#include "cuda/context.h"
+#include "cuda/driver.h"
 
 #include <stdlib.h>
-
-#include "capture.h"
-#include "context.h"
-#include "driver.h"
-#include "timeline.h"
 
 typedef struct item {
     CUstream stream;

@@ -1,10 +1,10 @@
-#include "capture.h"
+#include "cuda/capture.h"
+
+#include "cuda/context.h"
+#include "cuda/driver.h"
+#include "cuda/graph.h"
 
 #include <stdlib.h>
-
-#include "context.h"
-#include "driver.h"
-#include "graph.h"
 
 struct capture {
     CUgraph graph;

@@ -2,9 +2,9 @@
 #ifndef SIMGPU_CAPTURE_H
 #define SIMGPU_CAPTURE_H
 
-#include <stddef.h>
+#include "cuda/stream.h"
 
-#include "stream.h"
+#include <stddef.h>
 
 typedef struct capture capture;
 

@@ -1,12 +1,12 @@
-#include "charge.h"
+#include "cuda/charge.h"
 
-#include "cgroups.h"
-#include "driver.h"
-#include "lane.h"
-#include "ledger.h"
-#include "paging.h"
-#include "pool.h"
-#include "slots.h"
+#include "core/cgroups.h"
+#include "core/lane.h"
+#include "core/ledger.h"
+#include "core/paging.h"
+#include "core/slots.h"
+#include "cuda/driver.h"
+#include "cuda/pool.h"
 
 /* What limits this process on a device besides its memory. */
 typedef struct {

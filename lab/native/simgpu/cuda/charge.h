@@ -2,9 +2,9 @@
 #ifndef SIMGPU_CHARGE_H
 #define SIMGPU_CHARGE_H
 
-#include <stdbool.h>
+#include "cuda/device.h"
 
-#include "device.h"
+#include <stdbool.h>
 
 /* False when the device, a cgroup's limit or that of a client of MPS leaves no space. Before that, everything that a
  * driver can free is freed. */

@@ -1,18 +1,18 @@
-#include "context.h"
+#include "cuda/context.h"
+
+#include "core/lane.h"
+#include "core/slots.h"
+#include "core/timeline.h"
+#include "cuda/callback.h"
+#include "cuda/charge.h"
+#include "cuda/driver.h"
+#include "cuda/graph_memory.h"
+#include "cuda/memory.h"
+#include "cuda/mps.h"
+#include "cuda/pool.h"
 
 #include <stdatomic.h>
 #include <stdlib.h>
-
-#include "callback.h"
-#include "charge.h"
-#include "driver.h"
-#include "graph_memory.h"
-#include "lane.h"
-#include "memory.h"
-#include "mps.h"
-#include "pool.h"
-#include "slots.h"
-#include "timeline.h"
 
 #define CONTEXT_MAGIC 0x53494d43u
 

@@ -2,11 +2,11 @@
 #ifndef SIMGPU_CONTEXT_H
 #define SIMGPU_CONTEXT_H
 
+#include "cuda/device.h"
+#include "cuda/stream.h"
+
 #include <stdbool.h>
 #include <stddef.h>
-
-#include "device.h"
-#include "stream.h"
 
 struct CUctx_st {
     uint32_t magic; /* 0: destroyed */

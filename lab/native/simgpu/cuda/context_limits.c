@@ -1,9 +1,9 @@
 /* Limits of a context. The first three take device memory beyond what they are when the context is created. Those about
  * work shared with graphics (CIG) can only be read, but for the last. Defaults are those of an H100 with driver 580. */
-#include "charge.h"
-#include "context.h"
-#include "driver.h"
-#include "memory.h"
+#include "cuda/charge.h"
+#include "cuda/context.h"
+#include "cuda/driver.h"
+#include "cuda/memory.h"
 
 enum {
     STACK_SIZE = 0,

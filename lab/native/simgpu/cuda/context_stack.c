@@ -1,6 +1,6 @@
 /* Which context is current: each thread has a stack of them. */
-#include "context.h"
-#include "driver.h"
+#include "cuda/context.h"
+#include "cuda/driver.h"
 
 #define STACK_DEPTH 64
 

@@ -1,7 +1,7 @@
 /* What a program may query and set of a context, and waiting for it. */
-#include "context.h"
-#include "driver.h"
-#include "pool.h"
+#include "cuda/context.h"
+#include "cuda/driver.h"
+#include "cuda/pool.h"
 
 /* The context of a call that may name one: NULL stands for the calling thread's. */
 static CUresult find_context(CUcontext named, CUcontext *ctx)

@@ -1,6 +1,6 @@
 /* Plain copies, between two addresses. */
-#include "place.h"
-#include "transfer.h"
+#include "cuda/place.h"
+#include "cuda/transfer.h"
 
 static CUresult copy_host_to_device(CUdeviceptr to, const void *from, size_t bytes)
 {

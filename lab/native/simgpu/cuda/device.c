@@ -1,12 +1,12 @@
 /* Devices: how many, which ones, and queries with one simple answer. */
-#include "device.h"
+#include "cuda/device.h"
+
+#include "core/pci.h"
+#include "cuda/driver.h"
 
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-
-#include "driver.h"
-#include "pci.h"
 
 device *device_at(int ordinal)
 {

@@ -2,8 +2,8 @@
 #ifndef SIMGPU_DEVICE_H
 #define SIMGPU_DEVICE_H
 
-#include "exports.h"
-#include "machine.h"
+#include "core/machine.h"
+#include "cuda/exports.h"
 
 #define LAUNCH_BACKLOG 1024u
 

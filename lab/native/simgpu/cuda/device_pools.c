@@ -1,6 +1,6 @@
 /* The pools of a device: the default one, and the one that cuMemAllocAsync takes from. */
-#include "driver.h"
-#include "pool.h"
+#include "cuda/driver.h"
+#include "cuda/pool.h"
 
 static CUresult find_pools(CUdevice ordinal, device **dev)
 {

@@ -1,17 +1,17 @@
 /* cuInit: finds the machine, takes a slot in it and lists the devices that this process may use. */
-#include "driver.h"
+#include "cuda/driver.h"
+
+#include "core/mig.h"
+#include "core/slots.h"
+#include "core/visible.h"
+#include "cuda/fork.h"
+#include "cuda/mps.h"
 
 #include <stdatomic.h>
 #include <stdlib.h>
 #include <string.h>
 #include <time.h>
 #include <unistd.h>
-
-#include "fork.h"
-#include "mig.h"
-#include "mps.h"
-#include "slots.h"
-#include "visible.h"
 
 driver_state driver = {.lock = PTHREAD_MUTEX_INITIALIZER};
 

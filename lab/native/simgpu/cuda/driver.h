@@ -2,13 +2,13 @@
 #ifndef SIMGPU_DRIVER_H
 #define SIMGPU_DRIVER_H
 
+#include "core/machine.h"
+#include "core/try.h"
+#include "cuda/device.h"
+#include "cuda/exports.h"
+
 #include <pthread.h>
 #include <stdbool.h>
-
-#include "device.h"
-#include "exports.h"
-#include "machine.h"
-#include "try.h"
 
 typedef struct {
     _Atomic bool ready;

@@ -1,5 +1,5 @@
 /* Names and descriptions of the driver's errors. */
-#include "driver.h"
+#include "cuda/driver.h"
 
 typedef struct {
     int code;

@@ -1,11 +1,11 @@
-#include "event.h"
+#include "cuda/event.h"
+
+#include "core/timeline.h"
+#include "cuda/capture.h"
+#include "cuda/context.h"
+#include "cuda/driver.h"
 
 #include <stdlib.h>
-
-#include "capture.h"
-#include "context.h"
-#include "driver.h"
-#include "timeline.h"
 
 #define EVENT_MAGIC 0x45564e54u
 

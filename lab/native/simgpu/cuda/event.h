@@ -2,9 +2,9 @@
 #ifndef SIMGPU_EVENT_H
 #define SIMGPU_EVENT_H
 
-#include <stdint.h>
+#include "cuda/exports.h"
 
-#include "exports.h"
+#include <stdint.h>
 
 struct capture *event_capture(CUevent event);
 uint32_t event_gpu(CUevent event);

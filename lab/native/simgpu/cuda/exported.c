@@ -1,6 +1,6 @@
-#include "exported.h"
+#include "cuda/exported.h"
 
-#include "driver.h"
+#include "cuda/driver.h"
 
 imported exported_describe(const device *dev, uint64_t number, uint32_t mib)
 {

@@ -2,8 +2,8 @@
 #ifndef SIMGPU_EXPORTED_H
 #define SIMGPU_EXPORTED_H
 
-#include "device.h"
-#include "imports.h"
+#include "core/imports.h"
+#include "cuda/device.h"
 
 /* What others open as an allocation of this process, which has this number. */
 imported exported_describe(const device *dev, uint64_t number, uint32_t mib);

@@ -1,6 +1,6 @@
 /* Filling device memory with a value of 1, 2 or 4 bytes. */
-#include "place.h"
-#include "transfer.h"
+#include "cuda/place.h"
+#include "cuda/transfer.h"
 
 static CUresult fill(CUdeviceptr at, size_t pitch, const void *pattern, size_t width, size_t count, size_t rows)
 {

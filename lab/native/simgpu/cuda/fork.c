@@ -1,14 +1,14 @@
-#include "fork.h"
+#include "cuda/fork.h"
+
+#include "cuda/arena.h"
+#include "cuda/callback.h"
+#include "cuda/context.h"
+#include "cuda/driver.h"
+#include "cuda/graph_memory.h"
+#include "cuda/host.h"
+#include "cuda/pool.h"
 
 #include <pthread.h>
-
-#include "arena.h"
-#include "callback.h"
-#include "context.h"
-#include "driver.h"
-#include "graph_memory.h"
-#include "host.h"
-#include "pool.h"
 
 static pthread_once_t once = PTHREAD_ONCE_INIT;
 

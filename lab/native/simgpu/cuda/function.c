@@ -1,11 +1,11 @@
-#include "function.h"
+#include "cuda/function.h"
+
+#include "cuda/context.h"
+#include "cuda/driver.h"
+#include "cuda/module.h"
 
 #include <stdlib.h>
 #include <string.h>
-
-#include "context.h"
-#include "driver.h"
-#include "module.h"
 
 #define FUNCTION_MAGIC 0x46554e43u
 #define WARP_THREADS 32u

@@ -3,11 +3,11 @@
 #ifndef SIMGPU_FUNCTION_H
 #define SIMGPU_FUNCTION_H
 
+#include "core/machine.h"
+#include "cuda/exports.h"
+
 #include <stdbool.h>
 #include <stdint.h>
-
-#include "exports.h"
-#include "machine.h"
 
 struct CUfunc_st {
     uint32_t magic;

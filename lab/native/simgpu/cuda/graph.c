@@ -1,11 +1,11 @@
-#include "graph.h"
+#include "cuda/graph.h"
+
+#include "cuda/driver.h"
+#include "cuda/function.h"
+#include "cuda/graph_memory.h"
 
 #include <stdlib.h>
 #include <string.h>
-
-#include "driver.h"
-#include "function.h"
-#include "graph_memory.h"
 
 #define GRAPH_MAGIC 0x47525048u
 #define NODE_MAGIC 0x4e4f4445u

@@ -2,8 +2,8 @@
 #ifndef SIMGPU_GRAPH_H
 #define SIMGPU_GRAPH_H
 
-#include "memory.h"
-#include "user_object.h"
+#include "cuda/memory.h"
+#include "cuda/user_object.h"
 
 struct CUgraphNode_st {
     uint32_t magic;

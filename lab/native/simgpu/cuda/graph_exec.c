@@ -1,16 +1,16 @@
 /* Graphs that can be run. Their nodes run in the order in which they were added. Copies and fills in a graph take no
  * time and move no data. */
-#include <stdlib.h>
+#include "core/timeline.h"
+#include "cuda/callback.h"
+#include "cuda/capture.h"
+#include "cuda/context.h"
+#include "cuda/driver.h"
+#include "cuda/event.h"
+#include "cuda/graph.h"
+#include "cuda/graph_memory.h"
+#include "cuda/launch.h"
 
-#include "callback.h"
-#include "capture.h"
-#include "context.h"
-#include "driver.h"
-#include "event.h"
-#include "graph.h"
-#include "graph_memory.h"
-#include "launch.h"
-#include "timeline.h"
+#include <stdlib.h>
 
 #define EXEC_MAGIC 0x45584543u
 #define INSTANTIATE_UPLOAD 2u

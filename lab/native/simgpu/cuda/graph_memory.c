@@ -1,11 +1,11 @@
-#include "graph_memory.h"
+#include "cuda/graph_memory.h"
+
+#include "core/timeline.h"
+#include "cuda/charge.h"
+#include "cuda/driver.h"
+#include "cuda/graph.h"
 
 #include <stdlib.h>
-
-#include "charge.h"
-#include "driver.h"
-#include "graph.h"
-#include "timeline.h"
 
 #define INSTANTIATE_AUTO_FREE 1u
 

@@ -4,7 +4,7 @@
 #ifndef SIMGPU_GRAPH_MEMORY_H
 #define SIMGPU_GRAPH_MEMORY_H
 
-#include "memory.h"
+#include "cuda/memory.h"
 
 /* Finds memory for the most that the graph's nodes hold at once; `freeing`: what they left from the last run. */
 CUresult graph_memory_reserve(CUgraphExec exec, bool freeing);

@@ -1,9 +1,9 @@
 /* Adding nodes to graphs without a capture. */
-#include <string.h>
+#include "cuda/driver.h"
+#include "cuda/function.h"
+#include "cuda/graph.h"
 
-#include "driver.h"
-#include "function.h"
-#include "graph.h"
+#include <string.h>
 
 #define V1_BYTES offsetof(CUDA_KERNEL_NODE_PARAMS, kern)
 

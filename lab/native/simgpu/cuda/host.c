@@ -1,9 +1,9 @@
-#include "host.h"
+#include "cuda/host.h"
+
+#include "cuda/context.h"
+#include "cuda/driver.h"
 
 #include <stdlib.h>
-
-#include "context.h"
-#include "driver.h"
 
 typedef struct range {
     char *start;

@@ -1,4 +1,4 @@
-#include "image_file.h"
+#include "cuda/image_file.h"
 
 #include <stdio.h>
 #include <stdlib.h>

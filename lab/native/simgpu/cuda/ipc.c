@@ -1,12 +1,12 @@
 /* The importer gets an address of the right size; the memory is charged to the exporter until no process has it open.
  * The data is not shared. Small allocations, which share blocks, end with their owner. */
-#include "ipc.h"
+#include "cuda/ipc.h"
+
+#include "cuda/driver.h"
+#include "cuda/exported.h"
 
 #include <stdlib.h>
 #include <string.h>
-
-#include "driver.h"
-#include "exported.h"
 
 /* What a handle contains. */
 typedef struct {

@@ -2,7 +2,7 @@
 #ifndef SIMGPU_IPC_H
 #define SIMGPU_IPC_H
 
-#include "memory.h"
+#include "cuda/memory.h"
 
 /* The owner frees an exported allocation. True when others have it open, so that it stays charged. */
 bool ipc_mark_freed(const allocation *a);

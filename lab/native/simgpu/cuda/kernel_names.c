@@ -1,4 +1,4 @@
-#include "kernel_names.h"
+#include "cuda/kernel_names.h"
 
 #include <elf.h>
 #include <stdio.h>

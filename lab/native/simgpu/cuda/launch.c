@@ -1,13 +1,13 @@
-#include "launch.h"
+#include "cuda/launch.h"
+
+#include "core/paging.h"
+#include "core/timeline.h"
+#include "cuda/capture.h"
+#include "cuda/context.h"
+#include "cuda/driver.h"
+#include "cuda/function.h"
 
 #include <stdatomic.h>
-
-#include "capture.h"
-#include "context.h"
-#include "driver.h"
-#include "function.h"
-#include "paging.h"
-#include "timeline.h"
 
 #define MAX_THREADS 1024
 

@@ -2,9 +2,9 @@
 #ifndef SIMGPU_LAUNCH_H
 #define SIMGPU_LAUNCH_H
 
-#include <stdint.h>
+#include "cuda/exports.h"
 
-#include "exports.h"
+#include <stdint.h>
 
 /* Adds a kernel of this duration to the stream. The host continues at once, unless so many launches are waiting that
  * the real driver would block too. */

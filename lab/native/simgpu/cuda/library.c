@@ -1,11 +1,11 @@
 /* Libraries: modules that belong to no context. A kernel is its function. */
-#include <stdlib.h>
+#include "cuda/driver.h"
+#include "cuda/function.h"
+#include "cuda/image_file.h"
+#include "cuda/kernel_names.h"
+#include "cuda/module.h"
 
-#include "driver.h"
-#include "function.h"
-#include "image_file.h"
-#include "kernel_names.h"
-#include "module.h"
+#include <stdlib.h>
 
 static CUmodule module_of(CUlibrary library)
 {

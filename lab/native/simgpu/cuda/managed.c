@@ -1,10 +1,10 @@
-#include "managed.h"
+#include "cuda/managed.h"
+
+#include "core/paging.h"
+#include "cuda/driver.h"
 
 #include <stdatomic.h>
 #include <stdlib.h>
-
-#include "driver.h"
-#include "paging.h"
 
 enum { PAGE_MIB = 2, SET_PREFERRED = 3, UNSET_PREFERRED = 4, HOST = -1 };
 

@@ -2,7 +2,7 @@
 #ifndef SIMGPU_MANAGED_H
 #define SIMGPU_MANAGED_H
 
-#include "memory.h"
+#include "cuda/memory.h"
 
 void managed_free(allocation *a);
 

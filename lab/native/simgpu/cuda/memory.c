@@ -1,17 +1,17 @@
 /* Device memory: cuMemAlloc and related calls, and how much memory there is. */
-#include "memory.h"
+#include "cuda/memory.h"
+
+#include "core/slots.h"
+#include "core/timeline.h"
+#include "cuda/charge.h"
+#include "cuda/driver.h"
+#include "cuda/graph_memory.h"
+#include "cuda/ipc.h"
+#include "cuda/managed.h"
+#include "cuda/pool.h"
+#include "cuda/slab.h"
 
 #include <stdlib.h>
-
-#include "charge.h"
-#include "driver.h"
-#include "graph_memory.h"
-#include "ipc.h"
-#include "managed.h"
-#include "pool.h"
-#include "slab.h"
-#include "slots.h"
-#include "timeline.h"
 
 #define SMALL_BYTES (1 * MIB)
 #define SWEEP_PAUSE_NS 20000000u

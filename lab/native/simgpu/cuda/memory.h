@@ -5,8 +5,8 @@
 #ifndef SIMGPU_MEMORY_H
 #define SIMGPU_MEMORY_H
 
-#include "arena.h"
-#include "context.h"
+#include "cuda/arena.h"
+#include "cuda/context.h"
 
 #define MEMORY_MAX_BYTES (1ull << 42) /* far beyond any device; sums of such sizes do not overflow */
 #define STORED_BYTES (64 * MIB)       /* of one allocation; data beyond is not kept and reads as zero */

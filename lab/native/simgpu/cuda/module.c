@@ -1,14 +1,14 @@
-#include "module.h"
+#include "cuda/module.h"
+
+#include "cuda/driver.h"
+#include "cuda/function.h"
+#include "cuda/image_file.h"
+#include "cuda/kernel_names.h"
+#include "cuda/memory.h"
 
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-
-#include "driver.h"
-#include "function.h"
-#include "image_file.h"
-#include "kernel_names.h"
-#include "memory.h"
 
 #define MODULE_MAGIC 0x4d4f4455u
 

@@ -3,7 +3,7 @@
 #ifndef SIMGPU_MODULE_H
 #define SIMGPU_MODULE_H
 
-#include "exports.h"
+#include "cuda/exports.h"
 
 /* A module that takes no memory and belongs to no context, with the kernels of the image; NULL without host memory. */
 CUmodule module_create(const void *image);

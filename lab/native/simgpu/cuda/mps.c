@@ -1,4 +1,7 @@
-#include "mps.h"
+#include "cuda/mps.h"
+
+#include "core/lane.h"
+#include "cuda/driver.h"
 
 #include <errno.h>
 #include <fcntl.h>
@@ -10,9 +13,6 @@
 #include <sys/time.h>
 #include <sys/un.h>
 #include <unistd.h>
-
-#include "driver.h"
-#include "lane.h"
 
 #define DEFAULT_DIRECTORY "/tmp/nvidia-mps"
 #define CONNECTION_FAILED ((CUresult)805)

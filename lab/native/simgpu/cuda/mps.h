@@ -9,8 +9,8 @@
 #ifndef SIMGPU_MPS_H
 #define SIMGPU_MPS_H
 
-#include "exports.h"
-#include "machine.h"
+#include "core/machine.h"
+#include "cuda/exports.h"
 
 /* Makes the process a client of MPS if CUDA_MPS_PIPE_DIRECTORY has a daemon: `*connection` and the clients' lanes on
  * the devices that it serves; others are removed from the list. Without a daemon nothing changes. */

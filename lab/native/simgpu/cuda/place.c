@@ -1,10 +1,10 @@
-#include "place.h"
+#include "cuda/place.h"
+
+#include "cuda/array.h"
+#include "cuda/driver.h"
+#include "cuda/host.h"
 
 #include <string.h>
-
-#include "array.h"
-#include "driver.h"
-#include "host.h"
 
 static CUresult place_of_pinned(const void *at, place *p)
 {

@@ -2,7 +2,7 @@
 #ifndef SIMGPU_PLACE_H
 #define SIMGPU_PLACE_H
 
-#include "memory.h"
+#include "cuda/memory.h"
 
 typedef struct {
     char *at;

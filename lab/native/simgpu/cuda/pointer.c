@@ -1,9 +1,9 @@
 /* Queries about an address. */
-#include <string.h>
+#include "cuda/driver.h"
+#include "cuda/host.h"
+#include "cuda/memory.h"
 
-#include "driver.h"
-#include "host.h"
-#include "memory.h"
+#include <string.h>
 
 enum {
     CONTEXT = 1,

@@ -1,9 +1,9 @@
-#include "pool.h"
+#include "cuda/pool.h"
+
+#include "cuda/charge.h"
+#include "cuda/driver.h"
 
 #include <stdlib.h>
-
-#include "charge.h"
-#include "driver.h"
 
 #define STEP_MIB 32u
 #define PIECE_BYTES 512u

@@ -3,7 +3,7 @@
 #ifndef SIMGPU_POOL_H
 #define SIMGPU_POOL_H
 
-#include "memory.h"
+#include "cuda/memory.h"
 
 struct CUmemPoolHandle_st {
     device *dev;

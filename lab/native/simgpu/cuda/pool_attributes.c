@@ -1,6 +1,6 @@
 /* Attributes of pools, and which devices may access them. */
-#include "driver.h"
-#include "pool.h"
+#include "cuda/driver.h"
+#include "cuda/pool.h"
 
 static CUresult check(CUmemoryPool pool, const void *value)
 {

@@ -1,6 +1,6 @@
 /* Primary contexts: one per device, which lives while it is retained. */
-#include "context.h"
-#include "driver.h"
+#include "cuda/context.h"
+#include "cuda/driver.h"
 
 CUresult cuDevicePrimaryCtxRetain(CUcontext *out, CUdevice ordinal)
 {

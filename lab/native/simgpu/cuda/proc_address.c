@@ -2,10 +2,10 @@
  * exported: for per-thread default streams (_ptds, _ptsz), and from before a function had versions. With one queue per
  * process the per-thread variants do the same. They are still separate entry points, so that a library in front of the
  * driver can distinguish them. */
+#include "cuda/driver.h"
+
 #include <stdbool.h>
 #include <string.h>
-
-#include "driver.h"
 
 #if defined(__x86_64__)
 #define JUMP "jmp "
@@ -24,7 +24,7 @@
     __typeof__(symbol) symbol##suffix;                                                                                 \
     TWIN(symbol##suffix, symbol)
 #define OLDER(name, symbol) TWIN(name, symbol)
-#include "entry_points.def"
+#include "cuda/entry_points.def"
 #undef ENTRY
 #undef ENTRY_PER_THREAD
 #undef OLDER
@@ -41,7 +41,7 @@ static const entry entries[] = {
 #define ENTRY_PER_THREAD(base, version, symbol, suffix)                                                                \
     {#base, version, (void (*)(void))symbol, (void (*)(void))symbol##suffix},
 #define OLDER(name, symbol)
-#include "entry_points.def"
+#include "cuda/entry_points.def"
 };
 
 #define PER_THREAD_SINCE 7000 /* the first version that has per-thread default streams */

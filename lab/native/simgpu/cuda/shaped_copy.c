@@ -1,7 +1,7 @@
 /* Copies of two and three dimensions, between memory of any kind. */
-#include "array.h"
-#include "place.h"
-#include "transfer.h"
+#include "cuda/array.h"
+#include "cuda/place.h"
+#include "cuda/transfer.h"
 
 /* One side of a copy as the program describes it. Pitch and height of 0 stand for rows without space between. */
 typedef struct {

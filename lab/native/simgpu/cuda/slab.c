@@ -1,8 +1,8 @@
-#include "slab.h"
+#include "cuda/slab.h"
+
+#include "cuda/charge.h"
 
 #include <stdlib.h>
-
-#include "charge.h"
 
 #define SMALLEST 512u
 #define SLAB_MAGIC 0x534c4142u

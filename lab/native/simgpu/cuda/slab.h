@@ -2,7 +2,7 @@
 #ifndef SIMGPU_SLAB_H
 #define SIMGPU_SLAB_H
 
-#include "memory.h"
+#include "cuda/memory.h"
 
 CUresult slab_allocate(CUcontext ctx, size_t size, allocation **out);
 void slab_free(allocation *a);

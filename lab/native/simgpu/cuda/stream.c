@@ -1,15 +1,15 @@
-#include "stream.h"
+#include "cuda/stream.h"
+
+#include "core/timeline.h"
+#include "cuda/callback.h"
+#include "cuda/capture.h"
+#include "cuda/context.h"
+#include "cuda/driver.h"
+#include "cuda/event.h"
+#include "cuda/pool.h"
 
 #include <stdatomic.h>
 #include <stdlib.h>
-
-#include "callback.h"
-#include "capture.h"
-#include "context.h"
-#include "driver.h"
-#include "event.h"
-#include "pool.h"
-#include "timeline.h"
 
 static bool is_default(CUstream handle)
 {

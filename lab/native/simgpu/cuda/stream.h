@@ -2,9 +2,9 @@
 #ifndef SIMGPU_STREAM_H
 #define SIMGPU_STREAM_H
 
-#include <stdint.h>
+#include "cuda/exports.h"
 
-#include "exports.h"
+#include <stdint.h>
 
 enum { STREAM_PRIORITY_LEAST = 0, STREAM_PRIORITY_GREATEST = -5 };
 

@@ -1,7 +1,7 @@
 /* Stream-ordered memory: allocations from pools, in the order of a stream. */
-#include "capture.h"
-#include "driver.h"
-#include "pool.h"
+#include "cuda/capture.h"
+#include "cuda/driver.h"
+#include "cuda/pool.h"
 
 CUresult cuMemAllocAsync(CUdeviceptr *out, size_t size, CUstream handle)
 {

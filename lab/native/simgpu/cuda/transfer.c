@@ -1,7 +1,7 @@
-#include "transfer.h"
+#include "cuda/transfer.h"
 
-#include "capture.h"
-#include "context.h"
+#include "cuda/capture.h"
+#include "cuda/context.h"
 
 CUresult transfer_begin_sync(void)
 {

@@ -6,8 +6,8 @@
 #ifndef SIMGPU_TRANSFER_H
 #define SIMGPU_TRANSFER_H
 
-#include "exports.h"
-#include "try.h"
+#include "core/try.h"
+#include "cuda/exports.h"
 
 #include <stdbool.h>
 

@@ -1,12 +1,13 @@
+#include "cuda/user_object.h"
+
+#include "cuda/driver.h"
+#include "cuda/graph.h"
+
 #include <limits.h>
 #include <stdatomic.h>
 #include <stdbool.h>
 #include <stdint.h>
 #include <stdlib.h>
-
-#include "driver.h"
-#include "graph.h"
-#include "user_object.h"
 
 #define USER_OBJECT_MAGIC 0x55534552u
 

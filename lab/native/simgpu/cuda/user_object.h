@@ -3,9 +3,9 @@
 #ifndef SIMGPU_USER_OBJECT_H
 #define SIMGPU_USER_OBJECT_H
 
-#include <stdbool.h>
+#include "cuda/exports.h"
 
-#include "exports.h"
+#include <stdbool.h>
 
 /* The references that a graph has to one object. */
 typedef struct graph_object {

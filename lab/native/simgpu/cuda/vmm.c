@@ -1,11 +1,11 @@
-#include "vmm.h"
+#include "cuda/vmm.h"
+
+#include "cuda/charge.h"
+#include "cuda/driver.h"
+#include "cuda/exported.h"
+#include "cuda/memory.h"
 
 #include <stdlib.h>
-
-#include "charge.h"
-#include "driver.h"
-#include "exported.h"
-#include "memory.h"
 
 #define MEMORY_MAGIC 0x564d4d48u
 

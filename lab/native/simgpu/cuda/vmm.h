@@ -3,8 +3,8 @@
 #ifndef SIMGPU_VMM_H
 #define SIMGPU_VMM_H
 
-#include "device.h"
-#include "imports.h"
+#include "core/imports.h"
+#include "cuda/device.h"
 
 typedef struct {
     uint32_t magic, references;

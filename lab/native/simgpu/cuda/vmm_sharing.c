@@ -1,12 +1,12 @@
 /* Memory that is exported to other processes as a file descriptor. It is charged to its owner until no process has it
  * open. A file that is open but not imported does not keep the memory; the real driver's does. */
+#include "cuda/driver.h"
+#include "cuda/exported.h"
+#include "cuda/vmm.h"
+
 #include <stdlib.h>
 #include <sys/mman.h>
 #include <unistd.h>
-
-#include "driver.h"
-#include "exported.h"
-#include "vmm.h"
 
 /* What an exported file contains. */
 typedef struct {

@@ -1,8 +1,8 @@
-#include "bus.h"
+#include "nvml/bus.h"
+
+#include "nvml/device.h"
 
 #include <stdio.h>
-
-#include "device.h"
 
 void bus_fill_address(const simgpu_gpu *gpu, nvmlPciInfo_t *pci)
 {

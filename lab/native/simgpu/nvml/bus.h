@@ -2,7 +2,7 @@
 #ifndef SIMGPU_NVML_BUS_H
 #define SIMGPU_NVML_BUS_H
 
-#include "library.h"
+#include "nvml/library.h"
 
 /* Fills the address; what else there is to say becomes 0. */
 void bus_fill_address(const simgpu_gpu *gpu, nvmlPciInfo_t *pci);

@@ -1,6 +1,6 @@
 /* Clocks. They are at their highest while a process uses the GPU. */
-#include "device.h"
-#include "ledger.h"
+#include "core/ledger.h"
+#include "nvml/device.h"
 
 #define IDLE_MHZ 135
 

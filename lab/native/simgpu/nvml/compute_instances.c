@@ -1,5 +1,5 @@
 /* Compute instances. A GPU instance has at most one, which takes all of it and has the id 0. */
-#include "instance.h"
+#include "nvml/instance.h"
 
 #define ONLY_ID 0
 

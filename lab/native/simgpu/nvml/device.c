@@ -1,9 +1,9 @@
-#include "device.h"
+#include "nvml/device.h"
+
+#include "core/mig.h"
 
 #include <stdatomic.h>
 #include <stdlib.h>
-
-#include "mig.h"
 
 static nvmlReturn_t check_output(const simgpu_gpu *gpu, const void *out)
 {

@@ -2,7 +2,7 @@
 #ifndef SIMGPU_NVML_DEVICE_H
 #define SIMGPU_NVML_DEVICE_H
 
-#include "library.h"
+#include "nvml/library.h"
 
 /* Start of a call about a device: *gpu is its record. An error when the library is not initialized, the handle is not
  * valid, the GPU has fallen off the bus, or the output is missing. */

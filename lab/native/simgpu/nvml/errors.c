@@ -1,5 +1,5 @@
 /* Descriptions of NVML's return codes. */
-#include "exports.h"
+#include "nvml/exports.h"
 
 const char *nvmlErrorString(nvmlReturn_t code)
 {

@@ -1,9 +1,9 @@
 /* Events. XID errors are written into the machine file from outside; a thread that waits finds them there. */
+#include "nvml/device.h"
+
 #include <stdatomic.h>
 #include <stdlib.h>
 #include <time.h>
-
-#include "device.h"
 
 #define CHECK_EVERY_NS 5000000u
 

@@ -1,5 +1,5 @@
 /* Field values: none is supported, and each one says so. */
-#include "device.h"
+#include "nvml/device.h"
 
 nvmlReturn_t nvmlDeviceGetFieldValues(nvmlDevice_t device, int count, nvmlFieldValue_t *values)
 {

@@ -1,5 +1,5 @@
 /* GPU instances: creating, destroying and listing them. */
-#include "instance.h"
+#include "nvml/instance.h"
 
 static nvmlReturn_t create(nvmlDevice_t device, unsigned int id, unsigned int start, nvmlGpuInstance_t *out)
 {

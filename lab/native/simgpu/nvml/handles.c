@@ -1,10 +1,10 @@
 /* Counting GPUs, and finding the handle of one. */
+#include "core/mig.h"
+#include "core/pci.h"
+#include "nvml/device.h"
+
 #include <stddef.h>
 #include <strings.h>
-
-#include "device.h"
-#include "mig.h"
-#include "pci.h"
 
 nvmlReturn_t nvmlDeviceGetCount_v2(unsigned int *count)
 {

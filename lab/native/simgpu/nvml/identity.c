@@ -1,7 +1,7 @@
 /* What a GPU is: its names and numbers. */
-#include "device.h"
-#include "mig.h"
-#include "text.h"
+#include "core/mig.h"
+#include "nvml/device.h"
+#include "nvml/text.h"
 
 #define DEVICE_TEXT(function, value)                                                                                   \
     nvmlReturn_t function(nvmlDevice_t device, char *text, unsigned int length)                                        \

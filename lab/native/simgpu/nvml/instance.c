@@ -1,4 +1,4 @@
-#include "instance.h"
+#include "nvml/instance.h"
 
 nvmlReturn_t instance_error(mig_result result)
 {

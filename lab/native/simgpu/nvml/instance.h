@@ -2,8 +2,8 @@
 #ifndef SIMGPU_NVML_INSTANCE_H
 #define SIMGPU_NVML_INSTANCE_H
 
-#include "device.h"
-#include "mig.h"
+#include "core/mig.h"
+#include "nvml/device.h"
 
 #define NO_PROFILE UINT32_MAX
 

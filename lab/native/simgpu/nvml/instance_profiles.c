@@ -1,7 +1,7 @@
 /* Profiles of GPU instances: what each one has, and where it may be. */
-#include <stdio.h>
+#include "nvml/instance.h"
 
-#include "instance.h"
+#include <stdio.h>
 
 /* By NVML's own number of a profile, which nvidia-smi does not show. */
 static uint32_t find_by_index(const simgpu_gpu *gpu, unsigned int index)

@@ -1,5 +1,5 @@
 /* Initialization. */
-#include "library.h"
+#include "nvml/library.h"
 
 #include <pthread.h>
 #include <stdatomic.h>

@@ -2,11 +2,11 @@
 #ifndef SIMGPU_NVML_LIBRARY_H
 #define SIMGPU_NVML_LIBRARY_H
 
-#include <stdbool.h>
+#include "core/machine.h"
+#include "core/try.h"
+#include "nvml/exports.h"
 
-#include "exports.h"
-#include "machine.h"
-#include "try.h"
+#include <stdbool.h>
 
 /* For how long a killed process's memory may still be shown. A driver takes that long too, and queries are cheap. */
 #define MEMORY_PAUSE_NS 5000000u

@@ -1,8 +1,8 @@
 /* How much memory there is and how much is used. */
-#include "device.h"
-#include "ledger.h"
-#include "mig.h"
-#include "slots.h"
+#include "core/ledger.h"
+#include "core/mig.h"
+#include "core/slots.h"
+#include "nvml/device.h"
 
 static nvmlMemory_t read_memory(const struct nvmlDevice_st *device, const simgpu_gpu *gpu)
 {

@@ -1,5 +1,5 @@
 /* ECC and the errors that it found. A simulated GPU has none. */
-#include "device.h"
+#include "nvml/device.h"
 
 nvmlReturn_t nvmlDeviceGetEccMode(nvmlDevice_t device, nvmlEnableState_t *current, nvmlEnableState_t *pending)
 {

@@ -1,9 +1,9 @@
 /* Limits on device memory per cgroup, as drivers have them since R615. */
-#include <sys/stat.h>
+#include "core/cgroups.h"
+#include "core/slots.h"
+#include "nvml/device.h"
 
-#include "cgroups.h"
-#include "device.h"
-#include "slots.h"
+#include <sys/stat.h>
 
 static nvmlReturn_t find_cgroup(const char *path, uint64_t *cgroup)
 {

@@ -1,10 +1,9 @@
 /* MIG devices: the mode, and queries about a device that may be one. */
-#include "mig.h"
+#include "core/mig.h"
+#include "nvml/device.h"
+#include "nvml/instance.h"
 
 #include <stdatomic.h>
-
-#include "device.h"
-#include "instance.h"
 
 nvmlReturn_t nvmlDeviceGetMigMode(nvmlDevice_t device, unsigned int *current, unsigned int *pending)
 {

@@ -1,6 +1,6 @@
 /* NVLink: GPUs on one switch, or linked directly by bridges. */
-#include "bus.h"
-#include "device.h"
+#include "nvml/bus.h"
+#include "nvml/device.h"
 
 static nvmlReturn_t find_link(nvmlDevice_t device, unsigned int link, const void *out, simgpu_gpu **gpu)
 {

@@ -1,11 +1,11 @@
 /* Which processes hold memory of a GPU. A process may own more than one slot; it is listed once. */
-#include <stdatomic.h>
+#include "core/lane.h"
+#include "core/ledger.h"
+#include "core/mig.h"
+#include "core/slots.h"
+#include "nvml/device.h"
 
-#include "device.h"
-#include "lane.h"
-#include "ledger.h"
-#include "mig.h"
-#include "slots.h"
+#include <stdatomic.h>
 
 typedef struct {
     unsigned int pid;

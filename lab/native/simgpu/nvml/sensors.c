@@ -1,6 +1,6 @@
 /* Temperature and power. They follow how busy the GPU is. */
-#include "device.h"
-#include "timeline.h"
+#include "core/timeline.h"
+#include "nvml/device.h"
 
 static unsigned int busy_percent(nvmlDevice_t device)
 {

@@ -1,7 +1,7 @@
 /* Modes. Only the compute mode can be changed: the others take root on a real machine. */
-#include <stdatomic.h>
+#include "nvml/device.h"
 
-#include "device.h"
+#include <stdatomic.h>
 
 enum { COMPUTE_MODE_EXCLUSIVE_THREAD = 1, COMPUTE_MODE_EXCLUSIVE_PROCESS = 3 };
 

@@ -1,8 +1,8 @@
 /* What NVML says about the system: versions, and names of processes. */
-#include <stdio.h>
+#include "nvml/library.h"
+#include "nvml/text.h"
 
-#include "library.h"
-#include "text.h"
+#include <stdio.h>
 
 nvmlReturn_t nvmlSystemGetDriverVersion(char *version, unsigned int length)
 {

@@ -1,7 +1,7 @@
 /* The length of turns on a GPU. NVML has no call for it: NVIDIA's nvidia-smi queries the driver without NVML, and ours
  * queries the simulated driver by these two. */
-#include "device.h"
-#include "timeline.h"
+#include "core/timeline.h"
+#include "nvml/device.h"
 
 nvmlReturn_t simgpuDeviceGetTimeSlice(nvmlDevice_t device, unsigned int *slice)
 {

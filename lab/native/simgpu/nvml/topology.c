@@ -1,8 +1,8 @@
 /* How the GPUs are connected to each other and to the processors. */
+#include "nvml/device.h"
+
 #include <string.h>
 #include <unistd.h>
-
-#include "device.h"
 
 enum { P2P_WRITE = 1, P2P_OK = 0, P2P_NOT_SUPPORTED = 5, BITS = 64 };
 

@@ -1,10 +1,10 @@
 /* How busy the GPU was in the last second, as a whole and per process. */
-#include <time.h>
+#include "core/mig.h"
+#include "core/slots.h"
+#include "core/timeline.h"
+#include "nvml/device.h"
 
-#include "device.h"
-#include "mig.h"
-#include "slots.h"
-#include "timeline.h"
+#include <time.h>
 
 #define SWEEP_PAUSE_NS 100000000u
 
