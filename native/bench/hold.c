@@ -54,24 +54,24 @@ static void receive(int file)
         exit(1);
 }
 
-static unsigned in_use(const simgpu_gpu *gpu)
+static unsigned in_use(const struct simgpu_gpu *gpu)
 {
     return (unsigned)simgpu_half(&gpu->ledger.low);
 }
 
-static const simgpu_gpu *open_machine(void)
+static const struct simgpu_gpu *open_machine(void)
 {
     int file = open(getenv("SIMGPU_MACHINE"), O_RDONLY);
-    size_t size = SIMGPU_HEADER_BYTES + SIMGPU_SLOTS * sizeof(simgpu_process) + SIMGPU_RECORD_BYTES;
+    size_t size = SIMGPU_HEADER_BYTES + SIMGPU_SLOTS * sizeof(struct simgpu_process) + SIMGPU_RECORD_BYTES;
     const char *memory = mmap(NULL, size, PROT_READ, MAP_SHARED, file, 0);
     if (memory == MAP_FAILED)
         exit(1);
-    return (const simgpu_gpu *)(memory + ((const simgpu_header *)memory)->gpus);
+    return (const struct simgpu_gpu *)(memory + ((const struct simgpu_header *)memory)->gpus);
 }
 
 static int race(const char *kind, int count)
 {
-    const simgpu_gpu *gpu = open_machine();
+    const struct simgpu_gpu *gpu = open_machine();
     int up[2], start[2], down[2];
     unsigned peak = 0, now;
     pid_t children[MOST];

@@ -20,7 +20,7 @@ enum { HELD = 4000, MOST_THREADS = 16, MOST_TAKEN = 2500000 };
 enum kind { NOTHING, PLAIN, PITCH, MANAGED, ARRAY, NORMALIZED, ASYNC, KINDS };
 
 static const char *const names[] = {"", "plain", "pitch", "managed", "array", "normalized", "async"};
-static const simgpu_gpu *gpu;
+static const struct simgpu_gpu *gpu;
 static size_t limit;
 static CUcontext context;
 static int rounds, threads;

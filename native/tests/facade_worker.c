@@ -15,7 +15,7 @@
 #define MIB ((size_t)1 << 20)
 enum { HELD = 16 };
 
-static const simgpu_gpu *machine;
+static const struct simgpu_gpu *machine;
 static size_t limit;
 
 static struct offer *offers;

@@ -7,12 +7,12 @@
 #define FIELD(type, name, field)                                                                                       \
     printf("%s.%s %zu %zu\n", name, #field, offsetof(type, field), sizeof(((type *)0)->field))
 
-#define HEADER(f) FIELD(simgpu_header, "Header", f)
-#define PROCESS(f) FIELD(simgpu_process, "Process", f)
-#define MIG_PROFILE(f) FIELD(simgpu_mig_profile, "MigProfile", f)
-#define GPU(f) FIELD(simgpu_gpu, "Gpu", f)
-#define LOG_ENTRY(f) FIELD(simgpu_log_entry, "LogEntry", f)
-#define CELL(f) FIELD(simgpu_cell, "Cell", f)
+#define HEADER(f) FIELD(struct simgpu_header, "Header", f)
+#define PROCESS(f) FIELD(struct simgpu_process, "Process", f)
+#define MIG_PROFILE(f) FIELD(struct simgpu_mig_profile, "MigProfile", f)
+#define GPU(f) FIELD(struct simgpu_gpu, "Gpu", f)
+#define LOG_ENTRY(f) FIELD(struct simgpu_log_entry, "LogEntry", f)
+#define CELL(f) FIELD(struct simgpu_cell, "Cell", f)
 
 int main(void)
 {
@@ -21,7 +21,7 @@ int main(void)
            SIMGPU_MIG_PROFILES, SIMGPU_LOG, SIMGPU_HISTORY);
     printf("HEADER_BYTES %u\nRECORD_BYTES %u\nGPU_STRIDE %zu\n", SIMGPU_HEADER_BYTES, SIMGPU_RECORD_BYTES,
            (size_t)SIMGPU_GPU_BYTES);
-    SIZE(simgpu_header, "Header");
+    SIZE(struct simgpu_header, "Header");
     HEADER(magic);
     HEADER(version);
     HEADER(gpu_count);
@@ -40,12 +40,12 @@ int main(void)
     HEADER(nvml);
     HEADER(unit_count);
     HEADER(init_us);
-    SIZE(simgpu_process, "Process");
+    SIZE(struct simgpu_process, "Process");
     PROCESS(identity);
     PROCESS(image);
     PROCESS(since_ns);
     PROCESS(name);
-    SIZE(simgpu_mig_profile, "MigProfile");
+    SIZE(struct simgpu_mig_profile, "MigProfile");
     MIG_PROFILE(name);
     MIG_PROFILE(id);
     MIG_PROFILE(memory_mib);
@@ -61,7 +61,7 @@ int main(void)
     MIG_PROFILE(encoders);
     MIG_PROFILE(jpeg);
     MIG_PROFILE(ofa);
-    SIZE(simgpu_gpu, "Gpu");
+    SIZE(struct simgpu_gpu, "Gpu");
     GPU(uuid);
     GPU(name);
     GPU(bus_id);
@@ -115,11 +115,11 @@ int main(void)
     GPU(default_slice_us);
     GPU(switch_us);
     GPU(profiles);
-    SIZE(simgpu_log_entry, "LogEntry");
+    SIZE(struct simgpu_log_entry, "LogEntry");
     LOG_ENTRY(start);
     LOG_ENTRY(done_after);
     LOG_ENTRY(turn);
-    SIZE(simgpu_cell, "Cell");
+    SIZE(struct simgpu_cell, "Cell");
     CELL(memory);
     CELL(work);
     CELL(ready_at);

@@ -10,19 +10,20 @@
 #include <unistd.h>
 
 /* The first GPU of the machine that this process sees. Ends the program when there is none. */
-static inline const simgpu_gpu *ledger_open(void)
+static inline const struct simgpu_gpu *ledger_open(void)
 {
     int file = open(getenv("SIMGPU_MACHINE"), O_RDONLY);
-    const char *machine = mmap(NULL, SIMGPU_HEADER_BYTES + (SIMGPU_SLOTS * sizeof(simgpu_process)) + SIMGPU_GPU_BYTES,
-                               PROT_READ, MAP_SHARED, file, 0);
+    const char *machine =
+        mmap(NULL, SIMGPU_HEADER_BYTES + (SIMGPU_SLOTS * sizeof(struct simgpu_process)) + SIMGPU_GPU_BYTES, PROT_READ,
+             MAP_SHARED, file, 0);
     close(file);
     if (machine == MAP_FAILED)
         exit(3);
-    return (const simgpu_gpu *)(machine + ((const simgpu_header *)machine)->gpus);
+    return (const struct simgpu_gpu *)(machine + ((const struct simgpu_header *)machine)->gpus);
 }
 
 /* Bytes in use on it. */
-static inline size_t ledger_bytes(const simgpu_gpu *gpu)
+static inline size_t ledger_bytes(const struct simgpu_gpu *gpu)
 {
     return (size_t)(uint32_t)simgpu_half(&gpu->ledger.low) << 20;
 }

@@ -6,7 +6,7 @@
 
 #include "cuda_prototypes.h"
 
-typedef struct {
+struct api {
     __typeof__(cuInit) *init;
     __typeof__(cuDevicePrimaryCtxRetain) *retain;
     __typeof__(cuCtxSetCurrent) *set_current;
@@ -16,7 +16,7 @@ typedef struct {
     __typeof__(cuMemcpyDtoH_v2) *to_host;
     __typeof__(cuMemFree_v2) *free;
     __typeof__(cuDevicePrimaryCtxRelease_v2) *release;
-} api;
+};
 
 #define EXPECT(condition)                                                                                              \
     do {                                                                                                               \
@@ -26,7 +26,7 @@ typedef struct {
         }                                                                                                              \
     } while (0)
 
-static int try_out(const char *way, const api *cu)
+static int try_out(const char *way, const struct api *cu)
 {
     CUcontext ctx;
     CUdeviceptr at;
@@ -51,20 +51,20 @@ static int try_out(const char *way, const api *cu)
     return 0;
 }
 
-static api linked(void)
+static struct api linked(void)
 {
-    return (api){cuInit,
-                 cuDevicePrimaryCtxRetain,
-                 cuCtxSetCurrent,
-                 cuMemAlloc_v2,
-                 cuMemGetInfo_v2,
-                 cuMemcpyHtoD_v2,
-                 cuMemcpyDtoH_v2,
-                 cuMemFree_v2,
-                 cuDevicePrimaryCtxRelease_v2};
+    return (struct api){cuInit,
+                        cuDevicePrimaryCtxRetain,
+                        cuCtxSetCurrent,
+                        cuMemAlloc_v2,
+                        cuMemGetInfo_v2,
+                        cuMemcpyHtoD_v2,
+                        cuMemcpyDtoH_v2,
+                        cuMemFree_v2,
+                        cuDevicePrimaryCtxRelease_v2};
 }
 
-static api by_dlsym(void)
+static struct api by_dlsym(void)
 {
     static const char *names[] = {"cuInit",
                                   "cuDevicePrimaryCtxRetain",
@@ -76,14 +76,14 @@ static api by_dlsym(void)
                                   "cuMemFree_v2",
                                   "cuDevicePrimaryCtxRelease_v2"};
     void *library = dlopen("libcuda.so.1", RTLD_NOW | RTLD_LOCAL);
-    api cu;
+    struct api cu;
     void **slots = (void **)&cu;
     for (size_t i = 0; i < sizeof names / sizeof names[0]; i++)
         slots[i] = dlsym(library, names[i]);
     return cu;
 }
 
-static api by_proc_address(void)
+static struct api by_proc_address(void)
 {
     static const char *names[] = {"cuInit",
                                   "cuDevicePrimaryCtxRetain",
@@ -94,7 +94,7 @@ static api by_proc_address(void)
                                   "cuMemcpyDtoH",
                                   "cuMemFree",
                                   "cuDevicePrimaryCtxRelease"};
-    api cu;
+    struct api cu;
     void **slots = (void **)&cu;
     for (size_t i = 0; i < sizeof names / sizeof names[0]; i++)
         cuGetProcAddress_v2(names[i], &slots[i], 11070, CU_GET_PROC_ADDRESS_PER_THREAD_DEFAULT_STREAM, NULL);
@@ -103,6 +103,6 @@ static api by_proc_address(void)
 
 int main(void)
 {
-    api ways[] = {linked(), by_dlsym(), by_proc_address()};
+    struct api ways[] = {linked(), by_dlsym(), by_proc_address()};
     return try_out("linked", &ways[0]) || try_out("dlsym", &ways[1]) || try_out("cuGetProcAddress", &ways[2]);
 }

@@ -35,7 +35,7 @@ uint64_t cgroup_of_self(void)
     return cgroup_from_path(path);
 }
 
-bool cgroups_supported(const machine *m)
+bool cgroups_supported(const struct machine *m)
 {
     return m->head->driver[0] >= '0' && atoi(m->head->driver) >= 615;
 }
@@ -49,10 +49,10 @@ static int open_limits(int flags)
 }
 
 /* The number of the limit's record, or of the first free one; CGROUP_LIMITS when there is neither. */
-static uint32_t find_place(int file, uint64_t cgroup, uint64_t gpu, cgroup_limit *found)
+static uint32_t find_place(int file, uint64_t cgroup, uint64_t gpu, struct cgroup_limit *found)
 {
     for (uint32_t i = 0; i < CGROUP_LIMITS; i++) {
-        *found = (cgroup_limit){0};
+        *found = (struct cgroup_limit){0};
         if (pread(file, found, sizeof *found, (off_t)(i * sizeof *found)) <= 0 || found->cgroup == 0)
             return i;
         if (found->cgroup == cgroup && found->gpu == gpu)
@@ -61,9 +61,9 @@ static uint32_t find_place(int file, uint64_t cgroup, uint64_t gpu, cgroup_limit
     return CGROUP_LIMITS;
 }
 
-bool cgroups_set_limit(cgroup_limit limit)
+bool cgroups_set_limit(struct cgroup_limit limit)
 {
-    cgroup_limit found;
+    struct cgroup_limit found;
     int file = open_limits(O_RDWR | O_CREAT);
     if (file < 0)
         return false;
@@ -75,7 +75,7 @@ bool cgroups_set_limit(cgroup_limit limit)
     return written;
 }
 
-bool cgroups_find_limit(uint64_t cgroup, uint32_t gpu, cgroup_limit *limit)
+bool cgroups_find_limit(uint64_t cgroup, uint32_t gpu, struct cgroup_limit *limit)
 {
     int file = open_limits(O_RDONLY);
     if (file < 0)
@@ -85,11 +85,11 @@ bool cgroups_find_limit(uint64_t cgroup, uint32_t gpu, cgroup_limit *limit)
     return limit->cgroup == cgroup && limit->gpu == gpu;
 }
 
-uint64_t cgroups_used_bytes(const machine *m, uint64_t cgroup, uint32_t gpu)
+uint64_t cgroups_used_bytes(const struct machine *m, uint64_t cgroup, uint32_t gpu)
 {
     uint64_t mib = 0;
     for (uint32_t slot = 0; slot < machine_slots_used(m); slot++) {
-        simgpu_cell *cell = machine_cell(m, gpu, slot);
+        struct simgpu_cell *cell = machine_cell(m, gpu, slot);
         if (cell->cgroup != cgroup || slots_pid(m, slot) == 0)
             continue;
         uint32_t managed = (uint32_t)atomic_load(&cell->managed), held = ledger_held(m, gpu, slot);

@@ -11,25 +11,25 @@
 #include <stdbool.h>
 #include <stdint.h>
 
-#define CGROUP_LIMITS 1024u
+#define CGROUP_LIMITS 1024
 #define CGROUP_UNLIMITED UINT64_MAX
 
-typedef struct {
+struct cgroup_limit {
     uint64_t cgroup; /* 0: free */
     uint64_t gpu, soft, hard;
-} cgroup_limit;
+};
 
 /* The number that stands for the cgroup at a path; never 0. */
 uint64_t cgroup_from_path(const char *path);
 uint64_t cgroup_of_self(void);
 
 /* Whether the driver is one that limits the memory of cgroups: R615 and later. */
-bool cgroups_supported(const machine *m);
+bool cgroups_supported(const struct machine *m);
 /* False when the file cannot be created or is full. */
-bool cgroups_set_limit(cgroup_limit limit);
+bool cgroups_set_limit(struct cgroup_limit limit);
 /* False when no limit was ever set for this cgroup on this GPU. */
-bool cgroups_find_limit(uint64_t cgroup, uint32_t gpu, cgroup_limit *limit);
+bool cgroups_find_limit(uint64_t cgroup, uint32_t gpu, struct cgroup_limit *limit);
 /* Bytes that the processes of a cgroup hold; managed memory is not among them. */
-uint64_t cgroups_used_bytes(const machine *m, uint64_t cgroup, uint32_t gpu);
+uint64_t cgroups_used_bytes(const struct machine *m, uint64_t cgroup, uint32_t gpu);
 
 #endif

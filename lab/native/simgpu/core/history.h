@@ -10,17 +10,17 @@
 #include <stdatomic.h>
 #include <stdbool.h>
 
-#define HISTORY_TENTH_BITS 20u
+#define HISTORY_TENTH_BITS 20
 #define HISTORY_DONE_BITS (64 - HISTORY_TENTH_BITS)
 
-static inline void history_store(simgpu_cell *cell, uint64_t tenth, uint64_t done_us)
+static inline void history_store(struct simgpu_cell *cell, uint64_t tenth, uint64_t done_us)
 {
     uint64_t done = done_us & ((1ull << HISTORY_DONE_BITS) - 1);
     atomic_store(&cell->history[tenth % SIMGPU_HISTORY], tenth << HISTORY_DONE_BITS | done);
 }
 
 /* False when there is no entry of this tenth: it is too old, or was not stored. */
-static inline bool history_find(simgpu_cell *cell, uint64_t tenth, uint64_t *done_us)
+static inline bool history_find(struct simgpu_cell *cell, uint64_t tenth, uint64_t *done_us)
 {
     uint64_t entry = atomic_load(&cell->history[tenth % SIMGPU_HISTORY]);
     *done_us = entry & ((1ull << HISTORY_DONE_BITS) - 1);

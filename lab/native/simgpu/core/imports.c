@@ -9,9 +9,9 @@
 
 #define FREED (1ull << 63) /* in `number` */
 
-static simgpu_import *entry(const machine *m, uint32_t i)
+static struct simgpu_import *entry(const struct machine *m, uint32_t i)
 {
-    return (simgpu_import *)((char *)m->head + SIMGPU_IMPORTS_AT) + i;
+    return (struct simgpu_import *)((char *)m->head + SIMGPU_IMPORTS_AT) + i;
 }
 
 static uint64_t load(const _Atomic uint64_t *at)
@@ -19,16 +19,16 @@ static uint64_t load(const _Atomic uint64_t *at)
     return atomic_load(at);
 }
 
-static bool remove_entry(simgpu_import *e, uint64_t user)
+static bool remove_entry(struct simgpu_import *e, uint64_t user)
 {
     return atomic_compare_exchange_strong(&e->user, &user, 0);
 }
 
 /* An entry is filled while its user's identity is marked as not ready. */
-static bool add_entry(const machine *m, const imported *what, uint64_t number, uint64_t user)
+static bool add_entry(const struct machine *m, const struct imported *what, uint64_t number, uint64_t user)
 {
     for (uint32_t i = 0; i < SIMGPU_IMPORTS; i++) {
-        simgpu_import *e = entry(m, i);
+        struct simgpu_import *e = entry(m, i);
         uint64_t free = 0, filling = user & ~SIMGPU_IDENTITY_READY;
         if (!atomic_compare_exchange_strong(&e->user, &free, filling))
             continue;
@@ -42,19 +42,19 @@ static bool add_entry(const machine *m, const imported *what, uint64_t number, u
     return false;
 }
 
-static simgpu_import *find_entry(const machine *m, uint64_t owner, uint64_t number)
+static struct simgpu_import *find_entry(const struct machine *m, uint64_t owner, uint64_t number)
 {
     for (uint32_t i = 0; i < SIMGPU_IMPORTS; i++) {
-        simgpu_import *e = entry(m, i);
+        struct simgpu_import *e = entry(m, i);
         if ((load(&e->user) & SIMGPU_IDENTITY_READY) && e->owner == owner && e->number == number)
             return e;
     }
     return NULL;
 }
 
-static void give_back_if_closed(const machine *m, uint64_t owner, uint64_t number)
+static void give_back_if_closed(const struct machine *m, uint64_t owner, uint64_t number)
 {
-    simgpu_import *freed = find_entry(m, owner, number | FREED);
+    struct simgpu_import *freed = find_entry(m, owner, number | FREED);
     if (freed == NULL || find_entry(m, owner, number) != NULL)
         return;
     uint32_t mib = freed->mib, gpu = freed->place & 0xFF, slot = freed->place >> 8;
@@ -62,16 +62,16 @@ static void give_back_if_closed(const machine *m, uint64_t owner, uint64_t numbe
         ledger_evict(m, gpu, slot, owner, mib);
 }
 
-bool imports_open(const machine *m, const imported *what, uint64_t user)
+bool imports_open(const struct machine *m, const struct imported *what, uint64_t user)
 {
     return add_entry(m, what, what->number, user);
 }
 
-void imports_close(const machine *m, const imported *what, uint64_t user)
+void imports_close(const struct machine *m, const struct imported *what, uint64_t user)
 {
     user |= SIMGPU_IDENTITY_READY;
     for (uint32_t i = 0; i < SIMGPU_IMPORTS; i++) {
-        simgpu_import *e = entry(m, i);
+        struct simgpu_import *e = entry(m, i);
         if (load(&e->user) != user || e->owner != what->owner || e->number != what->number)
             continue;
         if (remove_entry(e, user))
@@ -80,7 +80,7 @@ void imports_close(const machine *m, const imported *what, uint64_t user)
     give_back_if_closed(m, what->owner, what->number);
 }
 
-bool imports_mark_freed(const machine *m, const imported *what)
+bool imports_mark_freed(const struct machine *m, const struct imported *what)
 {
     if (find_entry(m, what->owner, what->number) == NULL || !add_entry(m, what, what->number | FREED, what->owner))
         return false;
@@ -88,11 +88,11 @@ bool imports_mark_freed(const machine *m, const imported *what)
     return true;
 }
 
-uint32_t imports_held_by_others(const machine *m, uint32_t gpu, uint64_t owner)
+uint32_t imports_held_by_others(const struct machine *m, uint32_t gpu, uint64_t owner)
 {
     uint32_t mib = 0;
     for (uint32_t i = 0; i < SIMGPU_IMPORTS; i++) {
-        simgpu_import *e = entry(m, i);
+        struct simgpu_import *e = entry(m, i);
         bool open = (load(&e->user) & SIMGPU_IDENTITY_READY) && e->owner == owner && !(e->number & FREED);
         if (open && (e->place & 0xFF) == gpu && find_entry(m, owner, e->number) == e)
             mib += e->mib; /* once for all users */
@@ -100,10 +100,10 @@ uint32_t imports_held_by_others(const machine *m, uint32_t gpu, uint64_t owner)
     return mib;
 }
 
-void imports_close_dead(const machine *m)
+void imports_close_dead(const struct machine *m)
 {
     for (uint32_t i = 0; i < SIMGPU_IMPORTS; i++) {
-        simgpu_import *e = entry(m, i);
+        struct simgpu_import *e = entry(m, i);
         uint64_t user = load(&e->user), owner = e->owner, number = e->number & ~FREED;
         if (user == 0 || !identity_is_dead(user) || !remove_entry(e, user))
             continue;

@@ -11,22 +11,22 @@
 
 #include "core/machine.h"
 
-typedef struct {
+struct imported {
     uint64_t owner, number;
     uint32_t gpu, slot, mib; /* slot: the owner's */
-} imported;
+};
 
 /* False when the table is full. `user` is the identity of the process that opens it. */
-bool imports_open(const machine *m, const imported *what, uint64_t user);
-void imports_close(const machine *m, const imported *what, uint64_t user);
+bool imports_open(const struct machine *m, const struct imported *what, uint64_t user);
+void imports_close(const struct machine *m, const struct imported *what, uint64_t user);
 
 /* The owner frees it. True when it is still open: then it stays charged until it is closed. */
-bool imports_mark_freed(const machine *m, const imported *what);
+bool imports_mark_freed(const struct machine *m, const struct imported *what);
 
 /* What others have open of an owner that has ended. */
-uint32_t imports_held_by_others(const machine *m, uint32_t gpu, uint64_t owner);
+uint32_t imports_held_by_others(const struct machine *m, uint32_t gpu, uint64_t owner);
 
 /* Closes what dead processes have open. */
-void imports_close_dead(const machine *m);
+void imports_close_dead(const struct machine *m);
 
 #endif

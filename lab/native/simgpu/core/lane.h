@@ -12,24 +12,24 @@
 #include "core/machine.h"
 
 /* Makes the slot a client on a GPU, without work yet. At most 100 percent; a memory limit of 0 means none. */
-void lane_open(const machine *m, uint32_t gpu, uint32_t slot, uint32_t percent, uint32_t limit_mib);
+void lane_open(const struct machine *m, uint32_t gpu, uint32_t slot, uint32_t percent, uint32_t limit_mib);
 /* Whether the slot has a lane on the GPU. */
-bool lane_exists(const machine *m, uint32_t gpu, uint32_t slot);
+bool lane_exists(const struct machine *m, uint32_t gpu, uint32_t slot);
 /* MiB that the client may hold; 0: no limit. */
-uint32_t lane_limit_mib(const machine *m, uint32_t gpu, uint32_t slot);
+uint32_t lane_limit_mib(const struct machine *m, uint32_t gpu, uint32_t slot);
 /* MiB that the process itself would hold with so much more. Of what a client's contexts take, the server has most, and
  * the client is limited by the rest. */
-uint32_t lane_held_mib(const machine *m, uint32_t gpu, uint32_t slot, uint32_t more_mib);
+uint32_t lane_held_mib(const struct machine *m, uint32_t gpu, uint32_t slot, uint32_t more_mib);
 /* The multiprocessors that the process sees: those of a client come in pairs. */
-uint32_t lane_multiprocessors(const machine *m, uint32_t gpu, uint32_t slot);
+uint32_t lane_multiprocessors(const struct machine *m, uint32_t gpu, uint32_t slot);
 
-uint64_t lane_append(const machine *m, uint32_t gpu, uint32_t slot, uint64_t ns);
-uint64_t lane_end(const machine *m, uint32_t gpu, uint32_t slot);
-uint64_t lane_done(const machine *m, uint32_t gpu, uint32_t slot, uint64_t now);
+uint64_t lane_append(const struct machine *m, uint32_t gpu, uint32_t slot, uint64_t ns);
+uint64_t lane_end(const struct machine *m, uint32_t gpu, uint32_t slot);
+uint64_t lane_done(const struct machine *m, uint32_t gpu, uint32_t slot, uint64_t now);
 /* When the calling process's work up to `position` was or will be done, not before `fallback`, which is returned when
  * that was too long ago to know. */
 uint64_t lane_time_of(uint32_t gpu, uint64_t position, uint64_t fallback);
 /* The position up to which work was done at `since`, a whole tenth of a second in the last second or so. */
-uint64_t lane_done_in_history(const machine *m, uint32_t gpu, uint32_t slot, uint64_t since);
+uint64_t lane_done_in_history(const struct machine *m, uint32_t gpu, uint32_t slot, uint64_t since);
 
 #endif

@@ -9,31 +9,31 @@
 
 #define STEP_MASK 0xFFFFFFFFFFFFull
 
-static uint32_t used_of(simgpu_pair w)
+static uint32_t used_of(struct simgpu_pair w)
 {
     return (uint32_t)w.low;
 }
-static int32_t delta_of(simgpu_pair w)
+static int32_t delta_of(struct simgpu_pair w)
 {
     return (int32_t)(w.low >> 32);
 }
-static uint32_t slot_of(simgpu_pair w)
+static uint32_t slot_of(struct simgpu_pair w)
 {
     return (uint32_t)(w.high >> 48) & (SIMGPU_SLOTS - 1);
 }
 
-static simgpu_pair step_after(simgpu_pair last, uint32_t slot, int32_t delta)
+static struct simgpu_pair step_after(struct simgpu_pair last, uint32_t slot, int32_t delta)
 {
     uint32_t used = used_of(last) + (uint32_t)delta;
-    return (simgpu_pair){.low = used | (uint64_t)(uint32_t)delta << 32,
-                         .high = ((last.high + 1) & STEP_MASK) | (uint64_t)slot << 48};
+    return (struct simgpu_pair){.low = used | (uint64_t)(uint32_t)delta << 32,
+                                .high = ((last.high + 1) & STEP_MASK) | (uint64_t)slot << 48};
 }
 
-static void finish_step(const machine *m, uint32_t gpu, simgpu_pair step)
+static void finish_step(const struct machine *m, uint32_t gpu, struct simgpu_pair step)
 {
     if ((step.high & STEP_MASK) == 0)
         return; /* nothing has happened yet */
-    simgpu_pair *word = &machine_gpu(m, gpu)->ledger;
+    struct simgpu_pair *word = &machine_gpu(m, gpu)->ledger;
     _Atomic uint64_t *cell = &machine_cell(m, gpu, slot_of(step))->memory;
     uint32_t number = (uint32_t)step.high;
     uint64_t seen = atomic_load(cell);
@@ -47,17 +47,17 @@ static void finish_step(const machine *m, uint32_t gpu, simgpu_pair step)
     }
 }
 
-bool ledger_take(const machine *m, uint32_t gpu, uint32_t slot, uint32_t mib)
+bool ledger_take(const struct machine *m, uint32_t gpu, uint32_t slot, uint32_t mib)
 {
-    simgpu_gpu *record = machine_gpu(m, gpu);
+    struct simgpu_gpu *record = machine_gpu(m, gpu);
     if (mib > INT32_MAX)
         return false;
     for (;;) {
-        simgpu_pair last = pair_load(&record->ledger);
+        struct simgpu_pair last = pair_load(&record->ledger);
         finish_step(m, gpu, last);
         if ((uint64_t)used_of(last) + mib > record->memory_mib)
             return false;
-        simgpu_pair next = step_after(last, slot, (int32_t)mib);
+        struct simgpu_pair next = step_after(last, slot, (int32_t)mib);
         if (!pair_swap(&record->ledger, last, next))
             continue;
         finish_step(m, gpu, next);
@@ -65,13 +65,13 @@ bool ledger_take(const machine *m, uint32_t gpu, uint32_t slot, uint32_t mib)
     }
 }
 
-void ledger_give(const machine *m, uint32_t gpu, uint32_t slot, uint32_t mib)
+void ledger_give(const struct machine *m, uint32_t gpu, uint32_t slot, uint32_t mib)
 {
-    simgpu_gpu *record = machine_gpu(m, gpu);
+    struct simgpu_gpu *record = machine_gpu(m, gpu);
     while (mib > 0) {
-        simgpu_pair last = pair_load(&record->ledger);
+        struct simgpu_pair last = pair_load(&record->ledger);
         finish_step(m, gpu, last);
-        simgpu_pair next = step_after(last, slot, -(int32_t)mib);
+        struct simgpu_pair next = step_after(last, slot, -(int32_t)mib);
         if (!pair_swap(&record->ledger, last, next))
             continue;
         finish_step(m, gpu, next);
@@ -80,11 +80,12 @@ void ledger_give(const machine *m, uint32_t gpu, uint32_t slot, uint32_t mib)
 }
 
 /* Takes at most `most` from the slot while it belongs to the process, and leaves `keep`. */
-static void take_back(const machine *m, uint32_t gpu, uint32_t slot, uint64_t identity, uint32_t most, uint32_t keep)
+static void take_back(const struct machine *m, uint32_t gpu, uint32_t slot, uint64_t identity, uint32_t most,
+                      uint32_t keep)
 {
-    simgpu_gpu *record = machine_gpu(m, gpu);
+    struct simgpu_gpu *record = machine_gpu(m, gpu);
     for (;;) {
-        simgpu_pair last = pair_load(&record->ledger);
+        struct simgpu_pair last = pair_load(&record->ledger);
         finish_step(m, gpu, last);
         /* Checked after the word was read: a new owner of the slot could only take memory by a later step, and then the
          * exchange below fails. */
@@ -94,7 +95,7 @@ static void take_back(const machine *m, uint32_t gpu, uint32_t slot, uint64_t id
                  part = more < most ? more : most;
         if (part == 0)
             return;
-        simgpu_pair next = step_after(last, slot, -(int32_t)part);
+        struct simgpu_pair next = step_after(last, slot, -(int32_t)part);
         if (!pair_swap(&record->ledger, last, next))
             continue;
         finish_step(m, gpu, next);
@@ -102,22 +103,22 @@ static void take_back(const machine *m, uint32_t gpu, uint32_t slot, uint64_t id
     }
 }
 
-void ledger_evict(const machine *m, uint32_t gpu, uint32_t slot, uint64_t identity, uint32_t mib)
+void ledger_evict(const struct machine *m, uint32_t gpu, uint32_t slot, uint64_t identity, uint32_t mib)
 {
     take_back(m, gpu, slot, identity, mib, 0);
 }
 
-void ledger_reduce_to(const machine *m, uint32_t gpu, uint32_t slot, uint64_t identity, uint32_t keep)
+void ledger_reduce_to(const struct machine *m, uint32_t gpu, uint32_t slot, uint64_t identity, uint32_t keep)
 {
     take_back(m, gpu, slot, identity, INT32_MAX, keep);
 }
 
-uint32_t ledger_used(const machine *m, uint32_t gpu)
+uint32_t ledger_used(const struct machine *m, uint32_t gpu)
 {
     return used_of(pair_load(&machine_gpu(m, gpu)->ledger));
 }
 
-uint32_t ledger_held(const machine *m, uint32_t gpu, uint32_t slot)
+uint32_t ledger_held(const struct machine *m, uint32_t gpu, uint32_t slot)
 {
     return (uint32_t)atomic_load(&machine_cell(m, gpu, slot)->memory);
 }

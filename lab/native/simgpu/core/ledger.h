@@ -10,15 +10,15 @@
 #include "core/machine.h"
 
 /* Takes `mib` for a slot. False, and nothing changes, when the GPU does not have that much left. */
-bool ledger_take(const machine *m, uint32_t gpu, uint32_t slot, uint32_t mib);
+bool ledger_take(const struct machine *m, uint32_t gpu, uint32_t slot, uint32_t mib);
 /* Gives back what the slot took before. */
-void ledger_give(const machine *m, uint32_t gpu, uint32_t slot, uint32_t mib);
+void ledger_give(const struct machine *m, uint32_t gpu, uint32_t slot, uint32_t mib);
 /* Gives back a part of what another process's slot took, as long as the slot still belongs to it. */
-void ledger_evict(const machine *m, uint32_t gpu, uint32_t slot, uint64_t identity, uint32_t mib);
+void ledger_evict(const struct machine *m, uint32_t gpu, uint32_t slot, uint64_t identity, uint32_t mib);
 /* Frees all but `keep` of what a dead process held, as long as the slot still belongs to it. */
-void ledger_reduce_to(const machine *m, uint32_t gpu, uint32_t slot, uint64_t identity, uint32_t keep);
+void ledger_reduce_to(const struct machine *m, uint32_t gpu, uint32_t slot, uint64_t identity, uint32_t keep);
 
-uint32_t ledger_used(const machine *m, uint32_t gpu);
-uint32_t ledger_held(const machine *m, uint32_t gpu, uint32_t slot);
+uint32_t ledger_used(const struct machine *m, uint32_t gpu);
+uint32_t ledger_held(const struct machine *m, uint32_t gpu, uint32_t slot);
 
 #endif

@@ -13,16 +13,16 @@
 
 #define IN_CONTAINERS "/run/simgpu"
 
-static bool is_valid_header(const simgpu_header *h, uint64_t bytes)
+static bool is_valid_header(const struct simgpu_header *h, uint64_t bytes)
 {
-    uint64_t gpus = SIMGPU_HEADER_BYTES + SIMGPU_SLOTS * sizeof(simgpu_process);
+    uint64_t gpus = SIMGPU_HEADER_BYTES + SIMGPU_SLOTS * sizeof(struct simgpu_process);
     return h->magic == SIMGPU_MAGIC && h->version == SIMGPU_VERSION && h->gpu_count <= SIMGPU_MAX_GPUS &&
            h->processes == SIMGPU_HEADER_BYTES && h->gpus == gpus && h->gpu_stride == SIMGPU_GPU_BYTES &&
            h->unit_count >= h->gpu_count && h->unit_count <= SIMGPU_MAX_UNITS &&
            h->size == gpus + h->unit_count * SIMGPU_GPU_BYTES && h->size <= bytes;
 }
 
-static simgpu_header *map_file(const char *path)
+static struct simgpu_header *map_file(const char *path)
 {
     int file = open(path, O_RDWR | O_CLOEXEC);
     if (file < 0)
@@ -51,40 +51,40 @@ const char *machine_proc(void)
     return access(IN_CONTAINERS "/proc/self", F_OK) == 0 ? IN_CONTAINERS "/proc" : "/proc";
 }
 
-bool machine_open(machine *m)
+bool machine_open(struct machine *m)
 {
-    simgpu_header *head = map_file(machine_path());
+    struct simgpu_header *head = map_file(machine_path());
     if (head == NULL)
         return false;
-    *m = (machine){.head = head};
-    m->processes = (simgpu_process *)((char *)head + head->processes);
+    *m = (struct machine){.head = head};
+    m->processes = (struct simgpu_process *)((char *)head + head->processes);
     visible_read(m);
     return true;
 }
 
-void machine_close(machine *m)
+void machine_close(struct machine *m)
 {
     if (m->head != NULL)
         munmap(m->head, m->head->size);
     memset(m, 0, sizeof *m);
 }
 
-simgpu_gpu *machine_gpu(const machine *m, uint32_t number)
+struct simgpu_gpu *machine_gpu(const struct machine *m, uint32_t number)
 {
-    return (simgpu_gpu *)((char *)m->head + m->head->gpus + number * SIMGPU_GPU_BYTES);
+    return (struct simgpu_gpu *)((char *)m->head + m->head->gpus + number * SIMGPU_GPU_BYTES);
 }
 
-simgpu_log_entry *machine_log(const machine *m, uint32_t number)
+struct simgpu_log_entry *machine_log(const struct machine *m, uint32_t number)
 {
-    return (simgpu_log_entry *)((char *)machine_gpu(m, number) + SIMGPU_RECORD_BYTES);
+    return (struct simgpu_log_entry *)((char *)machine_gpu(m, number) + SIMGPU_RECORD_BYTES);
 }
 
-simgpu_cell *machine_cell(const machine *m, uint32_t number, uint32_t slot)
+struct simgpu_cell *machine_cell(const struct machine *m, uint32_t number, uint32_t slot)
 {
-    return (simgpu_cell *)(machine_log(m, number) + SIMGPU_LOG) + slot;
+    return (struct simgpu_cell *)(machine_log(m, number) + SIMGPU_LOG) + slot;
 }
 
-uint32_t machine_slots_used(const machine *m)
+uint32_t machine_slots_used(const struct machine *m)
 {
     uint32_t used = atomic_load(&m->head->slots_used);
     return used < SIMGPU_SLOTS ? used : SIMGPU_SLOTS;
@@ -94,5 +94,5 @@ uint64_t machine_now(void)
 {
     struct timespec t;
     clock_gettime(CLOCK_MONOTONIC, &t);
-    return (uint64_t)t.tv_sec * 1000000000u + (uint64_t)t.tv_nsec;
+    return (uint64_t)t.tv_sec * 1000000000 + (uint64_t)t.tv_nsec;
 }

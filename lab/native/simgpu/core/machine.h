@@ -9,15 +9,15 @@
 
 #define MIB (1ull << 20)
 
-typedef struct {
-    simgpu_header *head;
-    simgpu_process *processes;
+struct machine {
+    struct simgpu_header *head;
+    struct simgpu_process *processes;
     uint32_t visible[SIMGPU_MAX_GPUS]; /* numbers in the file, in the file's order */
     uint32_t visible_count;
     uint32_t named[SIMGPU_MAX_UNITS]; /* MIG instances that NVIDIA_VISIBLE_DEVICES names, without their GPUs */
     uint32_t named_count;
     uint32_t whole; /* bits of GPUs of which every instance is visible */
-} machine;
+};
 
 /* The machine's file: the one that SIMGPU_MACHINE names, otherwise the place where containers have it. */
 const char *machine_path(void);
@@ -26,14 +26,14 @@ const char *machine_path(void);
 const char *machine_proc(void);
 
 /* Maps the machine's file and reads NVIDIA_VISIBLE_DEVICES. False when there is no such machine. */
-bool machine_open(machine *m);
-void machine_close(machine *m);
+bool machine_open(struct machine *m);
+void machine_close(struct machine *m);
 
 /* Functions that take the number of a GPU also take that of a MIG instance. */
-simgpu_gpu *machine_gpu(const machine *m, uint32_t number);
-simgpu_log_entry *machine_log(const machine *m, uint32_t number);
-simgpu_cell *machine_cell(const machine *m, uint32_t number, uint32_t slot);
-uint32_t machine_slots_used(const machine *m);
+struct simgpu_gpu *machine_gpu(const struct machine *m, uint32_t number);
+struct simgpu_log_entry *machine_log(const struct machine *m, uint32_t number);
+struct simgpu_cell *machine_cell(const struct machine *m, uint32_t number, uint32_t slot);
+uint32_t machine_slots_used(const struct machine *m);
 
 /* CLOCK_MONOTONIC in ns, which is also the clock of the simulated GPUs. */
 uint64_t machine_now(void);

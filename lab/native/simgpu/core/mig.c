@@ -15,33 +15,33 @@
 #define FOR_UNITS(unit, gpu)                                                                                           \
     for (uint32_t unit = (gpu)->first_unit; unit < (gpu)->first_unit + SIMGPU_MIG_UNITS; unit++)
 
-mig_instance mig_read_instance(const machine *m, uint32_t unit)
+struct mig_instance mig_read_instance(const struct machine *m, uint32_t unit)
 {
     uint64_t word = atomic_load(&machine_gpu(m, unit)->instance);
-    return (mig_instance){.exists = (word & MIG_EXISTS) != 0,
-                          .compute = (word & MIG_COMPUTE) != 0,
-                          .id = word & 0xFF,
-                          .profile = word >> 8 & 0xFF,
-                          .start = word >> 16 & 0xFF};
+    return (struct mig_instance){.exists = (word & MIG_EXISTS) != 0,
+                                 .compute = (word & MIG_COMPUTE) != 0,
+                                 .id = word & 0xFF,
+                                 .profile = word >> 8 & 0xFF,
+                                 .start = word >> 16 & 0xFF};
 }
 
-static void write_instance(const machine *m, uint32_t unit, mig_instance i)
+static void write_instance(const struct machine *m, uint32_t unit, struct mig_instance i)
 {
     uint64_t word = (i.exists ? MIG_EXISTS : 0) | (i.compute ? MIG_COMPUTE : 0) | i.id | i.profile << 8 | i.start << 16;
     atomic_store(&machine_gpu(m, unit)->instance, word);
 }
 
-const simgpu_mig_profile *mig_profile_of(const machine *m, uint32_t unit, mig_instance instance)
+const struct simgpu_mig_profile *mig_profile_of(const struct machine *m, uint32_t unit, struct mig_instance instance)
 {
     return &machine_gpu(m, machine_gpu(m, unit)->parent)->profiles[instance.profile];
 }
 
-bool mig_is_enabled(const machine *m, uint32_t gpu)
+bool mig_is_enabled(const struct machine *m, uint32_t gpu)
 {
     return (atomic_load(&machine_gpu(m, gpu)->mig_mode) & MIG_ENABLED) != 0;
 }
 
-bool mig_is_visible(const machine *m, uint32_t unit)
+bool mig_is_visible(const struct machine *m, uint32_t unit)
 {
     if (!mig_read_instance(m, unit).compute)
         return false;
@@ -53,7 +53,7 @@ bool mig_is_visible(const machine *m, uint32_t unit)
     return false;
 }
 
-bool mig_is_in_use(const machine *m, uint32_t unit)
+bool mig_is_in_use(const struct machine *m, uint32_t unit)
 {
     slots_sweep(m, 0);
     for (uint32_t slot = 0; slot < machine_slots_used(m); slot++)
@@ -72,16 +72,16 @@ static int lock_machine(void)
     return file;
 }
 
-static mig_result unlock_machine(int file, mig_result result)
+static enum mig_result unlock_machine(int file, enum mig_result result)
 {
     if (file >= 0)
         close(file);
     return result;
 }
 
-mig_result mig_set_mode(const machine *m, uint32_t gpu, bool on)
+enum mig_result mig_set_mode(const struct machine *m, uint32_t gpu, bool on)
 {
-    simgpu_gpu *record = machine_gpu(m, gpu);
+    struct simgpu_gpu *record = machine_gpu(m, gpu);
     int file = lock_machine();
     uint32_t now = record->mig_mode & MIG_ENABLED, wanted = on ? MIG_ENABLED : 0;
     bool held = now != wanted && mig_is_in_use(m, gpu);
@@ -92,13 +92,13 @@ mig_result mig_set_mode(const machine *m, uint32_t gpu, bool on)
 }
 
 /* What the instances of a GPU take: memory slices in the low half, media engines in the high one. */
-static uint64_t occupied(const machine *m, uint32_t gpu)
+static uint64_t occupied(const struct machine *m, uint32_t gpu)
 {
-    const simgpu_gpu *record = machine_gpu(m, gpu);
+    const struct simgpu_gpu *record = machine_gpu(m, gpu);
     uint64_t slices = 0, media = 0;
     FOR_UNITS(unit, record)
     {
-        mig_instance i = mig_read_instance(m, unit);
+        struct mig_instance i = mig_read_instance(m, unit);
         if (!i.exists)
             continue;
         slices |= ((1ull << record->profiles[i.profile].size) - 1) << i.start;
@@ -107,10 +107,10 @@ static uint64_t occupied(const machine *m, uint32_t gpu)
     return slices | media << 32;
 }
 
-uint32_t mig_free_places(const machine *m, uint32_t gpu, uint32_t number)
+uint32_t mig_free_places(const struct machine *m, uint32_t gpu, uint32_t number)
 {
-    const simgpu_gpu *record = machine_gpu(m, gpu);
-    const simgpu_mig_profile *profile = &record->profiles[number];
+    const struct simgpu_gpu *record = machine_gpu(m, gpu);
+    const struct simgpu_mig_profile *profile = &record->profiles[number];
     uint64_t taken = occupied(m, gpu);
     uint32_t free = 0;
     if (profile->media + (taken >> 32) > record->mig_media)
@@ -122,14 +122,15 @@ uint32_t mig_free_places(const machine *m, uint32_t gpu, uint32_t number)
 }
 
 /* As NVIDIA's driver numbers them: by the place in the halves of the GPU, but a 3g at 0 comes after one at 4. */
-static uint32_t choose_id(const machine *m, const simgpu_gpu *gpu, const simgpu_mig_profile *profile, uint32_t start)
+static uint32_t choose_id(const struct machine *m, const struct simgpu_gpu *gpu,
+                          const struct simgpu_mig_profile *profile, uint32_t start)
 {
     uint32_t base = gpu->mig_slices / profile->size - 1, id = base + start / profile->size;
     if (profile->slices == 3)
         id = start == 0 ? 2 : 1;
     FOR_UNITS(unit, gpu)
     {
-        mig_instance i = mig_read_instance(m, unit);
+        struct mig_instance i = mig_read_instance(m, unit);
         if (i.exists && i.id == id)
             id = base + (id == base);
     }
@@ -152,12 +153,12 @@ static void name_uuid(char *out, size_t length, const char *gpu, uint32_t id)
              (uint32_t)a & 0xFFF, ((uint32_t)(b >> 48) & 0x3FFF) | 0x8000, (unsigned long long)b & 0xFFFFFFFFFFFFull);
 }
 
-static void write_record(const machine *m, uint32_t unit, uint32_t gpu, mig_instance i)
+static void write_record(const struct machine *m, uint32_t unit, uint32_t gpu, struct mig_instance i)
 {
-    const simgpu_gpu *parent = machine_gpu(m, gpu);
-    const simgpu_mig_profile *profile = &parent->profiles[i.profile];
-    simgpu_gpu *record = machine_gpu(m, unit);
-    memcpy(record, parent, offsetof(simgpu_gpu, ledger));
+    const struct simgpu_gpu *parent = machine_gpu(m, gpu);
+    const struct simgpu_mig_profile *profile = &parent->profiles[i.profile];
+    struct simgpu_gpu *record = machine_gpu(m, unit);
+    memcpy(record, parent, offsetof(struct simgpu_gpu, ledger));
     record->xid = record->contexts_made = 0;
     record->parent = gpu;
     record->memory_mib = profile->memory_mib;
@@ -168,9 +169,9 @@ static void write_record(const machine *m, uint32_t unit, uint32_t gpu, mig_inst
     name_uuid(record->uuid, sizeof record->uuid, parent->uuid, i.id);
 }
 
-mig_result mig_create(const machine *m, uint32_t gpu, uint32_t number, uint32_t start, uint32_t *out)
+enum mig_result mig_create(const struct machine *m, uint32_t gpu, uint32_t number, uint32_t start, uint32_t *out)
 {
-    const simgpu_gpu *record = machine_gpu(m, gpu);
+    const struct simgpu_gpu *record = machine_gpu(m, gpu);
     int file = lock_machine();
     if (!mig_is_enabled(m, gpu))
         return unlock_machine(file, MIG_NOT_ENABLED);
@@ -184,7 +185,7 @@ mig_result mig_create(const machine *m, uint32_t gpu, uint32_t number, uint32_t 
         if (mig_read_instance(m, unit).exists)
             continue;
         uint32_t id = choose_id(m, record, &record->profiles[number], start);
-        mig_instance made = {.exists = true, .id = id, .profile = number, .start = start};
+        struct mig_instance made = {.exists = true, .id = id, .profile = number, .start = start};
         write_record(m, unit, gpu, made);
         write_instance(m, unit, made);
         *out = unit;
@@ -194,10 +195,11 @@ mig_result mig_create(const machine *m, uint32_t gpu, uint32_t number, uint32_t 
 }
 
 /* Changes an existing instance. */
-static mig_result change_instance(const machine *m, uint32_t unit, bool had_compute, bool stays, bool compute)
+static enum mig_result change_instance(const struct machine *m, uint32_t unit, bool had_compute, bool stays,
+                                       bool compute)
 {
     int file = lock_machine();
-    mig_instance i = mig_read_instance(m, unit);
+    struct mig_instance i = mig_read_instance(m, unit);
     if (!i.exists)
         return unlock_machine(file, MIG_NOT_FOUND);
     if (i.compute != had_compute)
@@ -210,17 +212,17 @@ static mig_result change_instance(const machine *m, uint32_t unit, bool had_comp
     return unlock_machine(file, MIG_OK);
 }
 
-mig_result mig_destroy(const machine *m, uint32_t unit)
+enum mig_result mig_destroy(const struct machine *m, uint32_t unit)
 {
     return change_instance(m, unit, false, false, false);
 }
 
-mig_result mig_create_compute(const machine *m, uint32_t unit)
+enum mig_result mig_create_compute(const struct machine *m, uint32_t unit)
 {
     return change_instance(m, unit, false, true, true);
 }
 
-mig_result mig_destroy_compute(const machine *m, uint32_t unit)
+enum mig_result mig_destroy_compute(const struct machine *m, uint32_t unit)
 {
     return change_instance(m, unit, true, true, false);
 }

@@ -20,7 +20,7 @@ static uint64_t make_word(uint32_t on_gpu, uint32_t on_host)
     return on_gpu | (uint64_t)on_host << 32;
 }
 
-static _Atomic uint64_t *word_at(const machine *m, uint32_t gpu, uint32_t slot)
+static _Atomic uint64_t *word_at(const struct machine *m, uint32_t gpu, uint32_t slot)
 {
     return &machine_cell(m, gpu, slot)->managed;
 }
@@ -41,7 +41,7 @@ static uint32_t smaller(uint32_t a, uint32_t b)
 }
 
 /* What the host has space for. */
-static uint32_t host_left(const machine *m)
+static uint32_t host_left(const struct machine *m)
 {
     uint64_t spilled = 0;
     for (uint32_t gpu = 0; gpu < m->head->unit_count; gpu++)
@@ -51,13 +51,13 @@ static uint32_t host_left(const machine *m)
     return spilled < m->head->host_mib ? (uint32_t)(m->head->host_mib - spilled) : 0;
 }
 
-static uint32_t gpu_left(const machine *m, uint32_t gpu)
+static uint32_t gpu_left(const struct machine *m, uint32_t gpu)
 {
     return (machine_gpu(m, gpu)->memory_mib - ledger_used(m, gpu)) / 2 * 2;
 }
 
 /* Takes what the GPU has left, at most `mib`. */
-static uint32_t take_what_is_left(const machine *m, uint32_t gpu, uint32_t slot, uint32_t mib)
+static uint32_t take_what_is_left(const struct machine *m, uint32_t gpu, uint32_t slot, uint32_t mib)
 {
     for (;;) {
         uint32_t part = smaller(mib, gpu_left(m, gpu));
@@ -66,7 +66,7 @@ static uint32_t take_what_is_left(const machine *m, uint32_t gpu, uint32_t slot,
     }
 }
 
-bool paging_take(const machine *m, uint32_t gpu, uint32_t slot, uint32_t mib)
+bool paging_take(const struct machine *m, uint32_t gpu, uint32_t slot, uint32_t mib)
 {
     _Atomic uint64_t *at = word_at(m, gpu, slot), word;
     slots_sweep(m, 0);
@@ -86,7 +86,7 @@ static uint32_t less(uint32_t a, uint32_t b)
     return a > b ? a - b : 0;
 }
 
-void paging_give(const machine *m, uint32_t gpu, uint32_t slot, uint32_t mib, uint32_t kept)
+void paging_give(const struct machine *m, uint32_t gpu, uint32_t slot, uint32_t mib, uint32_t kept)
 {
     _Atomic uint64_t *at = word_at(m, gpu, slot), word;
     uint32_t from_host, from_gpu;
@@ -100,12 +100,12 @@ void paging_give(const machine *m, uint32_t gpu, uint32_t slot, uint32_t mib, ui
 }
 
 /* The slot with pages on the GPU that was idle longest. */
-static uint32_t least_recently_used(const machine *m, uint32_t gpu, uint32_t except)
+static uint32_t least_recently_used(const struct machine *m, uint32_t gpu, uint32_t except)
 {
     uint32_t found = NO_SLOT;
     uint64_t oldest = UINT64_MAX;
     for (uint32_t slot = 0; slot < machine_slots_used(m); slot++) {
-        simgpu_cell *cell = machine_cell(m, gpu, slot);
+        struct simgpu_cell *cell = machine_cell(m, gpu, slot);
         uint64_t touched = load(&cell->touched_at);
         if (slot == except || slots_pid(m, slot) == 0 || resident(load(&cell->managed)) == 0 || touched >= oldest)
             continue;
@@ -115,7 +115,7 @@ static uint32_t least_recently_used(const machine *m, uint32_t gpu, uint32_t exc
     return found;
 }
 
-static bool move_out(const machine *m, uint32_t gpu, uint32_t mib, uint32_t except, uint32_t *moved)
+static bool move_out(const struct machine *m, uint32_t gpu, uint32_t mib, uint32_t except, uint32_t *moved)
 {
     while (gpu_left(m, gpu) < mib) {
         uint32_t slot = least_recently_used(m, gpu, except), missing = mib - gpu_left(m, gpu);
@@ -133,12 +133,12 @@ static bool move_out(const machine *m, uint32_t gpu, uint32_t mib, uint32_t exce
     return true;
 }
 
-bool paging_evict(const machine *m, uint32_t gpu, uint32_t mib, uint32_t *moved)
+bool paging_evict(const struct machine *m, uint32_t gpu, uint32_t mib, uint32_t *moved)
 {
     return move_out(m, gpu, mib, NO_SLOT, moved);
 }
 
-uint32_t paging_push(const machine *m, uint32_t gpu, uint32_t slot, uint32_t mib)
+uint32_t paging_push(const struct machine *m, uint32_t gpu, uint32_t slot, uint32_t mib)
 {
     _Atomic uint64_t *at = word_at(m, gpu, slot), word;
     uint32_t part;
@@ -150,7 +150,7 @@ uint32_t paging_push(const machine *m, uint32_t gpu, uint32_t slot, uint32_t mib
     return part;
 }
 
-uint32_t paging_touch(const machine *m, uint32_t gpu, uint32_t slot, uint32_t kept)
+uint32_t paging_touch(const struct machine *m, uint32_t gpu, uint32_t slot, uint32_t kept)
 {
     _Atomic uint64_t *at = word_at(m, gpu, slot), word;
     uint32_t wanted = less(paging_spilled(load(at)), kept), others = 0;

@@ -11,24 +11,24 @@
 
 #include "core/machine.h"
 
-#define PAGING_US_PER_MIB 80u /* PCIe 3.0 x16; what moves out for a kernel moves at the same time */
+#define PAGING_US_PER_MIB 80 /* PCIe 3.0 x16; what moves out for a kernel moves at the same time */
 #define PAGING_NS_PER_MIB (PAGING_US_PER_MIB * 1000)
 
 /* New memory: on the GPU as far as it fits. False when the rest is too much for the host. */
-bool paging_take(const machine *m, uint32_t gpu, uint32_t slot, uint32_t mib);
+bool paging_take(const struct machine *m, uint32_t gpu, uint32_t slot, uint32_t mib);
 /* Frees as much; pages on the host go first, but for `kept` that belong to other allocations. */
-void paging_give(const machine *m, uint32_t gpu, uint32_t slot, uint32_t mib, uint32_t kept);
+void paging_give(const struct machine *m, uint32_t gpu, uint32_t slot, uint32_t mib, uint32_t kept);
 
 /* Makes space for `mib` more by moving out pages of any process, least recently used first. False when it cannot. Adds
  * to `moved` what it moved. */
-bool paging_evict(const machine *m, uint32_t gpu, uint32_t mib, uint32_t *moved);
+bool paging_evict(const struct machine *m, uint32_t gpu, uint32_t mib, uint32_t *moved);
 
 /* Moves up to `mib` of the slot's own pages to the host. Returns how much. */
-uint32_t paging_push(const machine *m, uint32_t gpu, uint32_t slot, uint32_t mib);
+uint32_t paging_push(const struct machine *m, uint32_t gpu, uint32_t slot, uint32_t mib);
 
 /* The slot's process uses its memory now, all but `kept` of it, which stays on the host. Returns how much has to move
  * in for it. */
-uint32_t paging_touch(const machine *m, uint32_t gpu, uint32_t slot, uint32_t kept);
+uint32_t paging_touch(const struct machine *m, uint32_t gpu, uint32_t slot, uint32_t kept);
 
 static inline uint32_t paging_spilled(uint64_t managed)
 {

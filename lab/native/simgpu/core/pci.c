@@ -2,7 +2,7 @@
 
 #include <stdio.h>
 
-bool pci_read_address(const char *text, pci_address *address)
+bool pci_read_address(const char *text, struct pci_address *address)
 {
     if (sscanf(text, "%x:%x:%x", &address->domain, &address->bus, &address->slot) == 3)
         return true;
@@ -10,7 +10,7 @@ bool pci_read_address(const char *text, pci_address *address)
     return sscanf(text, "%x:%x", &address->bus, &address->slot) == 2;
 }
 
-bool pci_is_at(const simgpu_gpu *gpu, pci_address address)
+bool pci_is_at(const struct simgpu_gpu *gpu, struct pci_address address)
 {
     return gpu->pci_domain == address.domain && gpu->pci_bus == address.bus && gpu->pci_slot == address.slot;
 }

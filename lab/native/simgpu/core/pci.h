@@ -6,10 +6,10 @@
 
 #include <stdbool.h>
 
-typedef struct { unsigned int domain, bus, slot; } pci_address;
+struct pci_address { unsigned int domain, bus, slot; };
 
 /* Reads "domain:bus:slot" or "bus:slot", in hexadecimal. False for anything else. */
-bool pci_read_address(const char *text, pci_address *address);
-bool pci_is_at(const simgpu_gpu *gpu, pci_address address);
+bool pci_read_address(const char *text, struct pci_address *address);
+bool pci_is_at(const struct simgpu_gpu *gpu, struct pci_address address);
 
 #endif

@@ -10,11 +10,11 @@
 #include <sys/auxv.h>
 #include <unistd.h>
 
-#define JOIN_PAUSE_NS 5000000u /* so that processes that start together do not all search for dead ones */
+#define JOIN_PAUSE_NS 5000000 /* so that processes that start together do not all search for dead ones */
 
-static void release_slot(const machine *m, uint32_t slot, uint64_t identity)
+static void release_slot(const struct machine *m, uint32_t slot, uint64_t identity)
 {
-    simgpu_process *process = &m->processes[slot];
+    struct simgpu_process *process = &m->processes[slot];
     bool kept = false; /* by processes that have memory of this one open; then the slot stays too */
     for (uint32_t gpu = 0; gpu < m->head->unit_count; gpu++) {
         uint32_t mib = imports_held_by_others(m, gpu, identity);
@@ -27,7 +27,7 @@ static void release_slot(const machine *m, uint32_t slot, uint64_t identity)
     atomic_compare_exchange_strong(&process->identity, &identity, 0);
 }
 
-void slots_sweep(const machine *m, uint64_t pause_ns)
+void slots_sweep(const struct machine *m, uint64_t pause_ns)
 {
     uint64_t now = machine_now();
     uint64_t last = atomic_load(&m->head->swept_at);
@@ -53,7 +53,7 @@ static uint64_t read_own_image(void)
     return image;
 }
 
-static void release_slot_of_previous_image(const machine *m, uint64_t identity, uint64_t image)
+static void release_slot_of_previous_image(const struct machine *m, uint64_t identity, uint64_t image)
 {
     for (uint32_t slot = 0; slot < machine_slots_used(m); slot++) {
         uint64_t owner = atomic_load(&m->processes[slot].identity);
@@ -62,9 +62,9 @@ static void release_slot_of_previous_image(const machine *m, uint64_t identity, 
     }
 }
 
-static void fill_slot(const machine *m, uint32_t slot, uint64_t image)
+static void fill_slot(const struct machine *m, uint32_t slot, uint64_t image)
 {
-    simgpu_process *process = &m->processes[slot];
+    struct simgpu_process *process = &m->processes[slot];
     process->image = image;
     process->since_ns = machine_now();
     memset(process->name, 0, sizeof process->name);
@@ -73,7 +73,7 @@ static void fill_slot(const machine *m, uint32_t slot, uint64_t image)
         process->name[0] = '\0';
     uint64_t cgroup = cgroup_of_self();
     for (uint32_t gpu = 0; gpu < m->head->unit_count; gpu++) {
-        simgpu_cell *cell = machine_cell(m, gpu, slot);
+        struct simgpu_cell *cell = machine_cell(m, gpu, slot);
         uint64_t executed = simgpu_half(&cell->executed.low);
         cell->base = executed;
         cell->ready_at = 0;
@@ -87,7 +87,7 @@ static void fill_slot(const machine *m, uint32_t slot, uint64_t image)
     }
 }
 
-static void raise_slots_used(const machine *m, uint32_t count)
+static void raise_slots_used(const struct machine *m, uint32_t count)
 {
     uint32_t seen = atomic_load(&m->head->slots_used);
     _Atomic uint32_t *at = &m->head->slots_used;
@@ -95,7 +95,7 @@ static void raise_slots_used(const machine *m, uint32_t count)
     }
 }
 
-static uint32_t take_slot(const machine *m, uint64_t identity, uint64_t image)
+static uint32_t take_slot(const struct machine *m, uint64_t identity, uint64_t image)
 {
     for (uint32_t slot = 0; slot < SIMGPU_SLOTS; slot++) {
         uint64_t free_slot = 0;
@@ -113,7 +113,7 @@ static uint32_t take_slot(const machine *m, uint64_t identity, uint64_t image)
     return UINT32_MAX;
 }
 
-uint32_t slots_join(const machine *m)
+uint32_t slots_join(const struct machine *m)
 {
     uint64_t identity = identity_of_self(), image = read_own_image();
     release_slot_of_previous_image(m, identity, image);
@@ -125,22 +125,22 @@ uint32_t slots_join(const machine *m)
     return take_slot(m, identity, image);
 }
 
-void slots_leave(const machine *m, uint32_t slot)
+void slots_leave(const struct machine *m, uint32_t slot)
 {
     release_slot(m, slot, atomic_load(&m->processes[slot].identity));
 }
 
-bool slots_is_ready(const machine *m, uint32_t slot)
+bool slots_is_ready(const struct machine *m, uint32_t slot)
 {
     return (atomic_load(&m->processes[slot].identity) & SIMGPU_IDENTITY_READY) != 0;
 }
 
-bool slots_is_dead(const machine *m, uint32_t slot)
+bool slots_is_dead(const struct machine *m, uint32_t slot)
 {
     return identity_is_dead(atomic_load(&m->processes[slot].identity));
 }
 
-uint32_t slots_pid(const machine *m, uint32_t slot)
+uint32_t slots_pid(const struct machine *m, uint32_t slot)
 {
     return identity_pid(atomic_load(&m->processes[slot].identity));
 }

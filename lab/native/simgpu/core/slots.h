@@ -5,16 +5,16 @@
 #include "core/machine.h"
 
 /* A slot for the calling process, or UINT32_MAX when living processes have all of them. */
-uint32_t slots_join(const machine *m);
+uint32_t slots_join(const struct machine *m);
 /* Gives up the slot and all that it holds. */
-void slots_leave(const machine *m, uint32_t slot);
+void slots_leave(const struct machine *m, uint32_t slot);
 /* Frees what dead processes hold, at most once per `pause_ns` on the whole machine. */
-void slots_sweep(const machine *m, uint64_t pause_ns);
+void slots_sweep(const struct machine *m, uint64_t pause_ns);
 
-bool slots_is_ready(const machine *m, uint32_t slot);
+bool slots_is_ready(const struct machine *m, uint32_t slot);
 /* Whether its process has ended, though others have memory of it open. */
-bool slots_is_dead(const machine *m, uint32_t slot);
+bool slots_is_dead(const struct machine *m, uint32_t slot);
 /* 0 when the slot is free. */
-uint32_t slots_pid(const machine *m, uint32_t slot);
+uint32_t slots_pid(const struct machine *m, uint32_t slot);
 
 #endif

@@ -20,23 +20,23 @@
 #include "core/machine.h"
 
 /* Appends `ns` of work and returns the position of its end. */
-uint64_t timeline_append(const machine *m, uint32_t gpu, uint32_t slot, uint64_t ns);
+uint64_t timeline_append(const struct machine *m, uint32_t gpu, uint32_t slot, uint64_t ns);
 /* The position of the end of all work submitted so far. */
-uint64_t timeline_end(const machine *m, uint32_t gpu, uint32_t slot);
+uint64_t timeline_end(const struct machine *m, uint32_t gpu, uint32_t slot);
 /* The position up to which work was done at `now`. */
-uint64_t timeline_done(const machine *m, uint32_t gpu, uint32_t slot, uint64_t now);
+uint64_t timeline_done(const struct machine *m, uint32_t gpu, uint32_t slot, uint64_t now);
 /* Sleeps until the work up to `position` is done. */
-void timeline_wait(const machine *m, uint32_t gpu, uint32_t slot, uint64_t position);
+void timeline_wait(const struct machine *m, uint32_t gpu, uint32_t slot, uint64_t position);
 /* When the work up to `position` was done; `fallback` when that is too long ago to know. Call it once it is done. */
-uint64_t timeline_time_of(const machine *m, uint32_t gpu, uint32_t slot, uint64_t position, uint64_t fallback);
+uint64_t timeline_time_of(const struct machine *m, uint32_t gpu, uint32_t slot, uint64_t position, uint64_t fallback);
 
 /* How long turns on a GPU are at most, as 0 (default), 1 (short), 2 (medium), 3 (long); instances have their GPU's. */
-uint32_t timeline_slice(const machine *m, uint32_t gpu);
+uint32_t timeline_slice(const struct machine *m, uint32_t gpu);
 /* False for any other value. It takes effect with the next turn. */
-bool timeline_set_slice(const machine *m, uint32_t gpu, uint32_t slice);
+bool timeline_set_slice(const struct machine *m, uint32_t gpu, uint32_t slice);
 
 /* Share of the last second or so, in percent, that the GPU was busy, or busy for one slot. */
-uint32_t timeline_busy_percent(const machine *m, uint32_t gpu);
-uint32_t timeline_slot_percent(const machine *m, uint32_t gpu, uint32_t slot);
+uint32_t timeline_busy_percent(const struct machine *m, uint32_t gpu);
+uint32_t timeline_slot_percent(const struct machine *m, uint32_t gpu, uint32_t slot);
 
 #endif

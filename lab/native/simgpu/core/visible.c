@@ -10,12 +10,12 @@
 #define NONE UINT32_MAX
 
 /* One item of a list, without the space around it. */
-typedef struct {
+struct list_item {
     const char *text;
     size_t length;
-} list_item;
+};
 
-static bool is_index(list_item item)
+static bool is_index(struct list_item item)
 {
     bool digits = item.length > 0 && item.length < 4;
     for (size_t i = 0; digits && i < item.length; i++)
@@ -24,13 +24,13 @@ static bool is_index(list_item item)
 }
 
 /* Whether the item begins like a UUID, with at least one more character. */
-static bool is_uuid(list_item item, const char *start)
+static bool is_uuid(struct list_item item, const char *start)
 {
     return item.length > strlen(start) && strncasecmp(item.text, start, strlen(start)) == 0;
 }
 
 /* A prefix that two units have names neither. */
-static uint32_t find_by_uuid(const machine *m, list_item item, const uint32_t *from, uint32_t from_count)
+static uint32_t find_by_uuid(const struct machine *m, struct list_item item, const uint32_t *from, uint32_t from_count)
 {
     uint32_t found = NONE;
     for (uint32_t i = 0; i < from_count; i++) {
@@ -43,7 +43,7 @@ static uint32_t find_by_uuid(const machine *m, list_item item, const uint32_t *f
     return found;
 }
 
-static uint32_t find_instance(const machine *m, list_item item)
+static uint32_t find_instance(const struct machine *m, struct list_item item)
 {
     uint32_t instances[SIMGPU_MAX_UNITS], count = 0;
     for (uint32_t unit = m->head->gpu_count; unit < m->head->unit_count; unit++)
@@ -52,7 +52,7 @@ static uint32_t find_instance(const machine *m, list_item item)
     return find_by_uuid(m, item, instances, count);
 }
 
-static uint32_t find(const machine *m, list_item item, const uint32_t *from, uint32_t from_count)
+static uint32_t find(const struct machine *m, struct list_item item, const uint32_t *from, uint32_t from_count)
 {
     if (is_index(item)) {
         unsigned long index = strtoul(item.text, NULL, 10);
@@ -72,18 +72,19 @@ static bool contains(const uint32_t *numbers, uint32_t count, uint32_t number)
 }
 
 /* The next item of a list, which then points to its end: a comma or the end of the text. */
-static list_item next_item(const char **list)
+static struct list_item next_item(const char **list)
 {
     while (isspace((unsigned char)**list))
         (*list)++;
-    list_item next = {.text = *list, .length = strcspn(*list, ",")};
+    struct list_item next = {.text = *list, .length = strcspn(*list, ",")};
     *list += next.length;
     while (next.length > 0 && isspace((unsigned char)next.text[next.length - 1]))
         next.length--;
     return next;
 }
 
-uint32_t visible_select(const machine *m, const char *list, const uint32_t *from, uint32_t from_count, uint32_t *out)
+uint32_t visible_select(const struct machine *m, const char *list, const uint32_t *from, uint32_t from_count,
+                        uint32_t *out)
 {
     uint32_t count = 0;
     while (count < SIMGPU_MAX_UNITS) {
@@ -105,7 +106,7 @@ static int compare_numbers(const void *a, const void *b)
     return (x > y) - (x < y);
 }
 
-void visible_read(machine *m)
+void visible_read(struct machine *m)
 {
     uint32_t all[SIMGPU_MAX_GPUS], chosen[SIMGPU_MAX_UNITS];
     for (uint32_t i = 0; i < m->head->gpu_count; i++)

@@ -8,11 +8,12 @@
 #include "core/machine.h"
 
 /* Reads NVIDIA_VISIBLE_DEVICES into the machine. Without it, or when it says "all", every GPU is visible. */
-void visible_read(machine *m);
+void visible_read(struct machine *m);
 
 /* Numbers of the GPUs that a comma list of indices and UUID prefixes names among `from`, and of visible MIG instances
  * that it names by UUID; reading stops at the first item that names none, and an item that is named twice makes the
  * list void. `out` has room for SIMGPU_MAX_UNITS. Returns how many. */
-uint32_t visible_select(const machine *m, const char *list, const uint32_t *from, uint32_t from_count, uint32_t *out);
+uint32_t visible_select(const struct machine *m, const char *list, const uint32_t *from, uint32_t from_count,
+                        uint32_t *out);
 
 #endif

@@ -8,13 +8,13 @@
 
 #define CLASSES 24
 
-typedef struct { uint32_t *starts, count, room; } free_list;
+struct free_list { uint32_t *starts, count, room; };
 
 static struct {
     char *base;
     size_t pages, next;
     void **what;
-    free_list free[CLASSES];
+    struct free_list free[CLASSES];
 } arena;
 
 static void *map_lazily(size_t bytes)
@@ -68,7 +68,7 @@ CUdeviceptr arena_reserve(size_t bytes)
     int class = class_of(bytes);
     if (class >= CLASSES || !open_arena())
         return 0;
-    free_list *list = &arena.free[class];
+    struct free_list *list = &arena.free[class];
     if (list->count > 0)
         return (CUdeviceptr)(uintptr_t)(arena.base + list->starts[--list->count] * PAGE_BYTES);
     size_t pages = (size_t)1 << class;
@@ -80,7 +80,7 @@ CUdeviceptr arena_reserve(size_t bytes)
 
 void arena_release(CUdeviceptr start, size_t bytes)
 {
-    free_list *list = &arena.free[class_of(bytes)];
+    struct free_list *list = &arena.free[class_of(bytes)];
     if (list->count == list->room) {
         uint32_t room = list->room > 0 ? list->room * 2 : 16;
         uint32_t *starts = realloc(list->starts, room * sizeof *starts);

@@ -5,19 +5,19 @@
 
 #include <stdlib.h>
 
-#define ARRAY_MAGIC 0x41525259u
-#define MAX_LEVELS 32u
+#define ARRAY_MAGIC 0x41525259
+#define MAX_LEVELS 32
 
 struct CUarray_st {
     uint32_t magic;
     CUDA_ARRAY3D_DESCRIPTOR shape;
-    allocation *memory; /* NULL: a level of a mipmapped array, which owns the memory */
+    struct allocation *memory; /* NULL: a level of a mipmapped array, which owns the memory */
     CUmipmappedArray of;
 };
 
 struct CUmipmappedArray_st {
     uint32_t magic, levels;
-    allocation *memory;
+    struct allocation *memory;
     struct CUarray_st level[];
 };
 
@@ -32,7 +32,7 @@ static bool is_mipmapped(CUmipmappedArray m)
 }
 
 /* Memory that a handle refers to, until it ends with its context. */
-static CUresult allocate(CUcontext ctx, size_t bytes, allocation **memory)
+static CUresult allocate(CUcontext ctx, size_t bytes, struct allocation **memory)
 {
     driver_lock();
     CUresult result = memory_allocate(ctx, KIND_ARRAY, bytes, memory);

@@ -4,21 +4,21 @@
 
 static CUresult copy_host_to_array(CUarray to, size_t offset, const void *from, size_t bytes)
 {
-    place target;
+    struct place target;
     TRY(place_of_array(to, offset, &target));
     return place_copy(target, place_of_host(from), bytes);
 }
 
 static CUresult copy_array_to_host(void *to, CUarray from, size_t offset, size_t bytes)
 {
-    place source;
+    struct place source;
     TRY(place_of_array(from, offset, &source));
     return place_copy(place_of_host(to), source, bytes);
 }
 
 static CUresult copy_device_to_array(CUarray to, size_t offset, CUdeviceptr from, size_t bytes)
 {
-    place target, source;
+    struct place target, source;
     TRY(place_of_array(to, offset, &target));
     TRY(place_of_device(from, &source));
     return place_copy(target, source, bytes);
@@ -26,7 +26,7 @@ static CUresult copy_device_to_array(CUarray to, size_t offset, CUdeviceptr from
 
 static CUresult copy_array_to_device(CUdeviceptr to, CUarray from, size_t offset, size_t bytes)
 {
-    place target, source;
+    struct place target, source;
     TRY(place_of_device(to, &target));
     TRY(place_of_array(from, offset, &source));
     return place_copy(target, source, bytes);
@@ -34,7 +34,7 @@ static CUresult copy_array_to_device(CUdeviceptr to, CUarray from, size_t offset
 
 static CUresult copy_array_to_array(CUarray to, size_t to_offset, CUarray from, size_t from_offset, size_t bytes)
 {
-    place target, source;
+    struct place target, source;
     TRY(place_of_array(to, to_offset, &target));
     TRY(place_of_array(from, from_offset, &source));
     return place_copy(target, source, bytes);

@@ -62,7 +62,7 @@ static const struct {
 };
 
 /* False for what does not depend on the compute capability. */
-static bool read_by_capability(const simgpu_gpu *gpu, int attribute, int *value)
+static bool read_by_capability(const struct simgpu_gpu *gpu, int attribute, int *value)
 {
     enum { FILE_DESCRIPTORS = 1, FABRIC = 8 };
     const bool ampere = gpu->compute_major >= 8, hopper = gpu->compute_major >= 9;
@@ -93,7 +93,7 @@ static bool read_by_capability(const simgpu_gpu *gpu, int attribute, int *value)
 }
 
 /* False for what is the same on all GPUs. */
-static bool read_from_record(const simgpu_gpu *gpu, int attribute, int *value)
+static bool read_from_record(const struct simgpu_gpu *gpu, int attribute, int *value)
 {
     switch (attribute) {
     case CLOCK_RATE:
@@ -157,7 +157,7 @@ static bool read_from_record(const simgpu_gpu *gpu, int attribute, int *value)
 
 CUresult cuDeviceGetAttribute(int *value, CUdevice_attribute attribute, CUdevice ordinal)
 {
-    device *dev;
+    struct device *dev;
     TRY(device_find(ordinal, &dev));
     if (value == NULL || attribute < 1 || attribute > HIGHEST_ATTRIBUTE)
         return CUDA_ERROR_INVALID_VALUE;

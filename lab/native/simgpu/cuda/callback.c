@@ -8,7 +8,7 @@
 
 #include <stdlib.h>
 
-typedef struct item {
+struct item {
     CUstream stream;
     uint32_t gpu;
     uint64_t position;
@@ -16,12 +16,12 @@ typedef struct item {
     CUstreamCallback full;
     void *data;
     struct item *next;
-} item;
+};
 
 static struct {
     uint32_t pending;
     bool running;
-    item *first, **last;
+    struct item *first, **last;
     pthread_mutex_t lock;
     pthread_cond_t changed;
 } queue = {.last = &queue.first, .lock = PTHREAD_MUTEX_INITIALIZER, .changed = PTHREAD_COND_INITIALIZER};
@@ -44,7 +44,7 @@ static void *run_callbacks(void *unused)
     for (;;) {
         while (queue.first == NULL)
             pthread_cond_wait(&queue.changed, &queue.lock);
-        item *i = queue.first;
+        struct item *i = queue.first;
         queue.first = i->next;
         if (queue.first == NULL)
             queue.last = &queue.first;
@@ -77,15 +77,15 @@ static bool start_thread(void)
 
 CUresult callback_enqueue(CUstream stream, CUhostFn plain, CUstreamCallback full, void *data)
 {
-    item *i = malloc(sizeof *i);
+    struct item *i = malloc(sizeof *i);
     if (i == NULL)
         return CUDA_ERROR_OUT_OF_MEMORY;
-    *i = (item){.stream = stream,
-                .gpu = stream->ctx->dev->gpu,
-                .position = stream->last,
-                .plain = plain,
-                .full = full,
-                .data = data};
+    *i = (struct item){.stream = stream,
+                       .gpu = stream->ctx->dev->gpu,
+                       .position = stream->last,
+                       .plain = plain,
+                       .full = full,
+                       .data = data};
     pthread_mutex_lock(&queue.lock);
     bool started = start_thread();
     if (started) {

@@ -16,14 +16,14 @@ struct capture {
 
 static __thread CUstreamCaptureMode thread_mode = CU_STREAM_CAPTURE_MODE_GLOBAL;
 
-static CUresult check(const capture *c)
+static CUresult check(const struct capture *c)
 {
     return c->invalidated ? CUDA_ERROR_STREAM_CAPTURE_INVALIDATED : CUDA_SUCCESS;
 }
 
 CUresult capture_add_node(CUstream stream, CUgraphNodeType type)
 {
-    capture *c = stream->capture;
+    struct capture *c = stream->capture;
     TRY(check(c));
     CUgraphNode node = graph_add_node(c->graph, type, &c->newest, c->newest != NULL);
     if (node == NULL)
@@ -34,7 +34,7 @@ CUresult capture_add_node(CUstream stream, CUgraphNodeType type)
 
 CUresult capture_add_kernel(CUstream stream, const CUDA_KERNEL_NODE_PARAMS *params)
 {
-    capture *c = stream->capture;
+    struct capture *c = stream->capture;
     CUgraphNode node;
     TRY(check(c));
     TRY(graph_add_kernel(c->graph, params, &c->newest, c->newest != NULL, &node));
@@ -67,7 +67,7 @@ CUresult capture_add_event(CUstream stream, CUevent event)
 
 CUresult capture_add_allocation(CUstream stream, size_t size, CUdeviceptr *out)
 {
-    capture *c = stream->capture;
+    struct capture *c = stream->capture;
     CUgraphNode node;
     if (size == 0 || out == NULL)
         return CUDA_ERROR_INVALID_VALUE;
@@ -84,7 +84,7 @@ CUresult capture_add_free(CUstream stream, CUdeviceptr at)
     return CUDA_SUCCESS;
 }
 
-CUresult capture_join(CUstream stream, capture *c)
+CUresult capture_join(CUstream stream, struct capture *c)
 {
     if (stream->capture != NULL && stream->capture != c)
         return CUDA_ERROR_STREAM_CAPTURE_MERGE;
@@ -92,7 +92,7 @@ CUresult capture_join(CUstream stream, capture *c)
     return CUDA_SUCCESS;
 }
 
-CUresult capture_invalidate(capture *c)
+CUresult capture_invalidate(struct capture *c)
 {
     c->invalidated = true;
     return CUDA_ERROR_STREAM_CAPTURE_UNSUPPORTED;
@@ -108,7 +108,7 @@ static CUresult begin(CUstream handle, CUgraph graph, CUstreamCaptureMode mode)
         return CUDA_ERROR_STREAM_CAPTURE_UNSUPPORTED;
     if (stream->capture != NULL)
         return CUDA_ERROR_ILLEGAL_STATE;
-    capture *c = calloc(1, sizeof *c);
+    struct capture *c = calloc(1, sizeof *c);
     if (c != NULL)
         c->graph = graph != NULL ? graph : graph_create();
     if (c == NULL || c->graph == NULL) {
@@ -139,7 +139,7 @@ CUresult cuStreamEndCapture(CUstream handle, CUgraph *out)
 {
     CUstream stream;
     TRY(stream_resolve(handle, &stream));
-    capture *c = stream->capture;
+    struct capture *c = stream->capture;
     if (out == NULL)
         return CUDA_ERROR_INVALID_VALUE;
     if (c == NULL)
@@ -175,7 +175,7 @@ CUresult cuStreamGetCaptureInfo_v3(CUstream handle, CUstreamCaptureStatus *statu
     CUstream stream;
     TRY(cuStreamIsCapturing(handle, status));
     TRY(stream_resolve(handle, &stream));
-    capture *c = stream->capture;
+    struct capture *c = stream->capture;
     if (c == NULL)
         return CUDA_SUCCESS;
     if (id != NULL)

@@ -6,7 +6,7 @@
 
 #include <stddef.h>
 
-typedef struct capture capture;
+struct capture;
 
 CUresult capture_add_kernel(CUstream stream, const CUDA_KERNEL_NODE_PARAMS *params);
 CUresult capture_add_host(CUstream stream, CUhostFn function, void *data);
@@ -16,8 +16,8 @@ CUresult capture_add_free(CUstream stream, CUdeviceptr at);
 CUresult capture_add_child(CUstream stream, CUgraph graph);
 CUresult capture_add_node(CUstream stream, CUgraphNodeType type); /* one that takes no time */
 /* From now on the stream captures into the same graph. */
-CUresult capture_join(CUstream stream, capture *c);
+CUresult capture_join(CUstream stream, struct capture *c);
 /* For calls that a capture does not allow: invalidates it and returns the error. */
-CUresult capture_invalidate(capture *c);
+CUresult capture_invalidate(struct capture *c);
 
 #endif

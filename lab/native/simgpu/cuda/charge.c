@@ -9,24 +9,24 @@
 #include "cuda/pool.h"
 
 /* What limits this process on a device besides its memory. */
-typedef struct {
+struct process_limits {
     uint64_t cgroup, cgroup_bytes; /* CGROUP_UNLIMITED: no limit was set, or the driver is too old to have them */
     uint32_t client_mib;           /* of a client of MPS; 0: no limit */
-} process_limits;
+};
 
-static process_limits read_limits(const device *dev)
+static struct process_limits read_limits(const struct device *dev)
 {
-    cgroup_limit limit;
-    process_limits found = {.cgroup = device_cell(dev)->cgroup,
-                            .cgroup_bytes = CGROUP_UNLIMITED,
-                            .client_mib = lane_limit_mib(&driver.m, dev->gpu, driver.slot)};
+    struct cgroup_limit limit;
+    struct process_limits found = {.cgroup = device_cell(dev)->cgroup,
+                                   .cgroup_bytes = CGROUP_UNLIMITED,
+                                   .client_mib = lane_limit_mib(&driver.m, dev->gpu, driver.slot)};
     if (cgroups_supported(&driver.m) && cgroups_find_limit(found.cgroup, dev->gpu, &limit))
         found.cgroup_bytes = limit.hard;
     return found;
 }
 
 /* Whether the limits leave no space for this much more; then free memory on the GPU does not help. */
-static bool is_beyond(const device *dev, process_limits limits, uint32_t more_mib)
+static bool is_beyond(const struct device *dev, struct process_limits limits, uint32_t more_mib)
 {
     if (limits.client_mib != 0 && lane_held_mib(&driver.m, dev->gpu, driver.slot, more_mib) > limits.client_mib)
         return true;
@@ -34,9 +34,9 @@ static bool is_beyond(const device *dev, process_limits limits, uint32_t more_mi
            cgroups_used_bytes(&driver.m, limits.cgroup, dev->gpu) + more_mib * MIB > limits.cgroup_bytes;
 }
 
-bool charge_take_once(device *dev, uint32_t mib)
+bool charge_take_once(struct device *dev, uint32_t mib)
 {
-    process_limits limits = read_limits(dev);
+    struct process_limits limits = read_limits(dev);
     if (!ledger_take(&driver.m, dev->gpu, driver.slot, mib))
         return false;
     if (!is_beyond(dev, limits, 0)) /* checked afterwards, when others of the cgroup see what was taken */
@@ -45,7 +45,7 @@ bool charge_take_once(device *dev, uint32_t mib)
     return false;
 }
 
-bool charge_take(device *dev, uint32_t mib)
+bool charge_take(struct device *dev, uint32_t mib)
 {
     driver_delay(driver.m.head->allocation_us);
     if (mib == 0 || charge_take_once(dev, mib))
@@ -64,7 +64,7 @@ bool charge_take(device *dev, uint32_t mib)
     return taken;
 }
 
-void charge_give(device *dev, uint32_t mib)
+void charge_give(struct device *dev, uint32_t mib)
 {
     ledger_give(&driver.m, dev->gpu, driver.slot, mib);
 }
@@ -77,10 +77,10 @@ static uint64_t least(uint64_t left, uint64_t limit, uint64_t used)
 }
 
 /* A cgroup's limit shows as the total; that of a client of MPS only in what is left. */
-void charge_available(const device *dev, uint64_t *available, uint64_t *total)
+void charge_available(const struct device *dev, uint64_t *available, uint64_t *total)
 {
     uint64_t all = device_record(dev)->memory_mib * MIB, left = all - ledger_used(&driver.m, dev->gpu) * MIB;
-    process_limits limits = read_limits(dev);
+    struct process_limits limits = read_limits(dev);
     *total = limits.cgroup_bytes < all ? limits.cgroup_bytes : all;
     if (limits.cgroup_bytes < all)
         left = least(left, limits.cgroup_bytes, cgroups_used_bytes(&driver.m, limits.cgroup, dev->gpu));

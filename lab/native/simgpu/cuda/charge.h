@@ -8,12 +8,12 @@
 
 /* False when the device, a cgroup's limit or that of a client of MPS leaves no space. Before that, everything that a
  * driver can free is freed. */
-bool charge_take(device *dev, uint32_t mib);
+bool charge_take(struct device *dev, uint32_t mib);
 /* The same without trying to free memory first. */
-bool charge_take_once(device *dev, uint32_t mib);
-void charge_give(device *dev, uint32_t mib);
+bool charge_take_once(struct device *dev, uint32_t mib);
+void charge_give(struct device *dev, uint32_t mib);
 
 /* Bytes that the process could still get, and the total; those of its cgroup where that has a limit. */
-void charge_available(const device *dev, uint64_t *available, uint64_t *total);
+void charge_available(const struct device *dev, uint64_t *available, uint64_t *total);
 
 #endif

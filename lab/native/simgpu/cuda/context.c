@@ -14,7 +14,7 @@
 #include <stdatomic.h>
 #include <stdlib.h>
 
-#define CONTEXT_MAGIC 0x53494d43u
+#define CONTEXT_MAGIC 0x53494d43
 
 enum { COMPUTE_MODE_PROHIBITED = 2, COMPUTE_MODE_EXCLUSIVE_PROCESS = 3 };
 
@@ -42,7 +42,7 @@ void context_wait(CUcontext ctx)
     callback_wait_all();
 }
 
-static bool is_used_by_others(const device *dev)
+static bool is_used_by_others(const struct device *dev)
 {
     slots_sweep(&driver.m, 0);
     for (uint32_t slot = 0; slot < machine_slots_used(&driver.m); slot++) {
@@ -55,7 +55,7 @@ static bool is_used_by_others(const device *dev)
 }
 
 /* The compute mode may allow no process, or one and clients of MPS, whose server is that process. */
-static bool is_refused_by_compute_mode(const device *dev)
+static bool is_refused_by_compute_mode(const struct device *dev)
 {
     uint32_t mode = atomic_load(&device_record(dev)->compute_mode);
     if (mode == COMPUTE_MODE_EXCLUSIVE_PROCESS && !lane_exists(&driver.m, dev->gpu, driver.slot))
@@ -64,7 +64,7 @@ static bool is_refused_by_compute_mode(const device *dev)
 }
 
 /* It is counted first, since the limit of a client of MPS counts only a part of what each of its contexts takes. */
-static bool charge_context(device *dev)
+static bool charge_context(struct device *dev)
 {
     atomic_fetch_add(&device_cell(dev)->contexts, 1);
     if (charge_take(dev, device_record(dev)->context_mib))
@@ -80,8 +80,8 @@ CUresult context_create(CUcontext *out, int ordinal, unsigned int flags)
 
 CUresult context_create_in(CUcontext place, CUcontext *out, int ordinal, unsigned int flags)
 {
-    device *dev = &driver.devices[ordinal];
-    simgpu_gpu *record = device_record(dev);
+    struct device *dev = &driver.devices[ordinal];
+    struct simgpu_gpu *record = device_record(dev);
     if (atomic_load(&record->lost))
         return CUDA_ERROR_DEVICE_UNAVAILABLE;
     TRY(mps_check());

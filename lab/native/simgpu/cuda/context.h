@@ -11,7 +11,7 @@
 struct CUctx_st {
     uint32_t magic; /* 0: destroyed */
     int ordinal;
-    device *dev;
+    struct device *dev;
     unsigned int flags;
     unsigned long long id;
     size_t limits[16], initial_limits[16];

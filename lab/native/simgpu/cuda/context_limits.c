@@ -19,7 +19,7 @@ enum {
 
 void context_limits_begin(CUcontext ctx)
 {
-    const simgpu_gpu *gpu = device_record(ctx->dev);
+    const struct simgpu_gpu *gpu = device_record(ctx->dev);
     const bool hopper = gpu->compute_major >= 9;
     const size_t initial[] = {1024,
                               (size_t)gpu->sm_count * PRINTF_BYTES_PER_SM,
@@ -36,7 +36,7 @@ void context_limits_begin(CUcontext ctx)
 /* What a limit of this value takes. A stack is one thread's, of all that the GPU can run at once. */
 static uint32_t memory_of_limit(CUcontext ctx, CUlimit limit, size_t value)
 {
-    const simgpu_gpu *gpu = device_record(ctx->dev);
+    const struct simgpu_gpu *gpu = device_record(ctx->dev);
     uint64_t threads = limit == STACK_SIZE ? (uint64_t)gpu->sm_count * gpu->threads_per_sm : 1;
     if (limit > HEAP_SIZE || value <= ctx->initial_limits[limit])
         return 0;

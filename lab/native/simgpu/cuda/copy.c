@@ -4,21 +4,21 @@
 
 static CUresult copy_host_to_device(CUdeviceptr to, const void *from, size_t bytes)
 {
-    place target;
+    struct place target;
     TRY(place_of_device(to, &target));
     return place_copy(target, place_of_host(from), bytes);
 }
 
 static CUresult copy_device_to_host(void *to, CUdeviceptr from, size_t bytes)
 {
-    place source;
+    struct place source;
     TRY(place_of_device(from, &source));
     return place_copy(place_of_host(to), source, bytes);
 }
 
 static CUresult copy_device_to_device(CUdeviceptr to, CUdeviceptr from, size_t bytes)
 {
-    place source, target;
+    struct place source, target;
     TRY(place_of_device(from, &source));
     TRY(place_of_device(to, &target));
     return place_copy(target, source, bytes);

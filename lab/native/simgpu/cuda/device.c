@@ -8,24 +8,24 @@
 #include <stdlib.h>
 #include <string.h>
 
-device *device_at(int ordinal)
+struct device *device_at(int ordinal)
 {
     return ordinal >= 0 && ordinal < driver.count ? &driver.devices[ordinal] : NULL;
 }
 
-CUresult device_find(int ordinal, device **dev)
+CUresult device_find(int ordinal, struct device **dev)
 {
     TRY(driver_check_ready());
     *dev = device_at(ordinal);
     return *dev != NULL ? CUDA_SUCCESS : CUDA_ERROR_INVALID_DEVICE;
 }
 
-simgpu_gpu *device_record(const device *dev)
+struct simgpu_gpu *device_record(const struct device *dev)
 {
     return machine_gpu(&driver.m, dev->gpu);
 }
 
-simgpu_cell *device_cell(const device *dev)
+struct simgpu_cell *device_cell(const struct device *dev)
 {
     return machine_cell(&driver.m, dev->gpu, driver.slot);
 }
@@ -41,7 +41,7 @@ CUresult cuDeviceGetCount(int *count)
 
 CUresult cuDeviceGet(CUdevice *out, int ordinal)
 {
-    device *dev;
+    struct device *dev;
     TRY(device_find(ordinal, &dev));
     if (out == NULL)
         return CUDA_ERROR_INVALID_VALUE;
@@ -51,7 +51,7 @@ CUresult cuDeviceGet(CUdevice *out, int ordinal)
 
 CUresult cuDeviceGetName(char *name, int length, CUdevice ordinal)
 {
-    device *dev;
+    struct device *dev;
     TRY(device_find(ordinal, &dev));
     if (name == NULL || length <= 0)
         return CUDA_ERROR_INVALID_VALUE;
@@ -61,7 +61,7 @@ CUresult cuDeviceGetName(char *name, int length, CUdevice ordinal)
 
 CUresult cuDeviceGetUuid(CUuuid *uuid, CUdevice ordinal)
 {
-    device *dev;
+    struct device *dev;
     TRY(device_find(ordinal, &dev));
     if (uuid == NULL)
         return CUDA_ERROR_INVALID_VALUE;
@@ -83,7 +83,7 @@ CUresult cuDeviceGetUuid_v2(CUuuid *uuid, CUdevice ordinal)
 
 CUresult cuDeviceTotalMem_v2(size_t *bytes, CUdevice ordinal)
 {
-    device *dev;
+    struct device *dev;
     TRY(device_find(ordinal, &dev));
     if (bytes == NULL)
         return CUDA_ERROR_INVALID_VALUE;
@@ -93,7 +93,7 @@ CUresult cuDeviceTotalMem_v2(size_t *bytes, CUdevice ordinal)
 
 CUresult cuDeviceComputeCapability(int *major, int *minor, CUdevice ordinal)
 {
-    device *dev;
+    struct device *dev;
     TRY(device_find(ordinal, &dev));
     if (major == NULL || minor == NULL)
         return CUDA_ERROR_INVALID_VALUE;
@@ -104,18 +104,18 @@ CUresult cuDeviceComputeCapability(int *major, int *minor, CUdevice ordinal)
 
 CUresult cuDeviceGetPCIBusId(char *text, int length, CUdevice ordinal)
 {
-    device *dev;
+    struct device *dev;
     TRY(device_find(ordinal, &dev));
     if (text == NULL || length <= 0)
         return CUDA_ERROR_INVALID_VALUE;
-    simgpu_gpu *gpu = device_record(dev);
+    struct simgpu_gpu *gpu = device_record(dev);
     snprintf(text, (size_t)length, "%04X:%02X:%02X.0", gpu->pci_domain, gpu->pci_bus, gpu->pci_slot);
     return CUDA_SUCCESS;
 }
 
 CUresult cuDeviceGetByPCIBusId(CUdevice *out, const char *text)
 {
-    pci_address address;
+    struct pci_address address;
     TRY(driver_check_ready());
     if (out == NULL || text == NULL || !pci_read_address(text, &address))
         return CUDA_ERROR_INVALID_VALUE;
@@ -135,7 +135,7 @@ CUresult cuDeviceGetLuid(char *luid, unsigned int *mask, CUdevice ordinal)
 
 CUresult cuDeviceCanAccessPeer(int *can, CUdevice from, CUdevice to)
 {
-    device *dev;
+    struct device *dev;
     TRY(device_find(from, &dev));
     TRY(device_find(to, &dev));
     *can = from != to;
@@ -144,7 +144,7 @@ CUresult cuDeviceCanAccessPeer(int *can, CUdevice from, CUdevice to)
 
 CUresult cuDeviceGetP2PAttribute(int *value, CUdevice_P2PAttribute attribute, CUdevice from, CUdevice to)
 {
-    device *dev;
+    struct device *dev;
     TRY(device_find(from, &dev));
     TRY(device_find(to, &dev));
     if (from == to || value == NULL)
@@ -155,7 +155,7 @@ CUresult cuDeviceGetP2PAttribute(int *value, CUdevice_P2PAttribute attribute, CU
 
 CUresult cuDeviceGetExecAffinitySupport(int *supported, CUexecAffinityType type, CUdevice ordinal)
 {
-    device *dev;
+    struct device *dev;
     (void)type;
     TRY(device_find(ordinal, &dev));
     *supported = 0;
@@ -165,7 +165,7 @@ CUresult cuDeviceGetExecAffinitySupport(int *supported, CUexecAffinityType type,
 CUresult cuDeviceGetTexture1DLinearMaxWidth(size_t *width, CUarray_format format, unsigned int channels,
                                             CUdevice ordinal)
 {
-    device *dev;
+    struct device *dev;
     (void)format, (void)channels;
     TRY(device_find(ordinal, &dev));
     *width = 1u << 28;

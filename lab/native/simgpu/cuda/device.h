@@ -5,9 +5,9 @@
 #include "core/machine.h"
 #include "cuda/exports.h"
 
-#define LAUNCH_BACKLOG 1024u
+#define LAUNCH_BACKLOG 1024
 
-typedef struct {
+struct device {
     uint32_t gpu;                     /* number in the machine file */
     CUcontext primary, primary_place; /* NULL while there is none; NULL before the first */
     unsigned int primary_refs, primary_flags;
@@ -18,13 +18,13 @@ typedef struct {
     _Atomic uint64_t backlog[LAUNCH_BACKLOG];
     _Atomic uint64_t launches;
     _Atomic uint32_t kept_mib; /* managed memory that stays on the host */
-} device;
+};
 
 /* The device of an ordinal, or NULL. */
-device *device_at(int ordinal);
+struct device *device_at(int ordinal);
 /* The same for a call: an error when the driver is not ready or has no such device. */
-CUresult device_find(int ordinal, device **dev);
-simgpu_gpu *device_record(const device *dev);
-simgpu_cell *device_cell(const device *dev);
+CUresult device_find(int ordinal, struct device **dev);
+struct simgpu_gpu *device_record(const struct device *dev);
+struct simgpu_cell *device_cell(const struct device *dev);
 
 #endif

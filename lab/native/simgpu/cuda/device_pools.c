@@ -2,7 +2,7 @@
 #include "cuda/driver.h"
 #include "cuda/pool.h"
 
-static CUresult find_pools(CUdevice ordinal, device **dev)
+static CUresult find_pools(CUdevice ordinal, struct device **dev)
 {
     TRY(device_find(ordinal, dev));
     driver_lock();
@@ -13,7 +13,7 @@ static CUresult find_pools(CUdevice ordinal, device **dev)
 
 CUresult cuDeviceGetDefaultMemPool(CUmemoryPool *out, CUdevice ordinal)
 {
-    device *dev;
+    struct device *dev;
     TRY(find_pools(ordinal, &dev));
     if (out == NULL)
         return CUDA_ERROR_INVALID_VALUE;
@@ -23,7 +23,7 @@ CUresult cuDeviceGetDefaultMemPool(CUmemoryPool *out, CUdevice ordinal)
 
 CUresult cuDeviceGetMemPool(CUmemoryPool *out, CUdevice ordinal)
 {
-    device *dev;
+    struct device *dev;
     TRY(find_pools(ordinal, &dev));
     if (out == NULL)
         return CUDA_ERROR_INVALID_VALUE;
@@ -33,7 +33,7 @@ CUresult cuDeviceGetMemPool(CUmemoryPool *out, CUdevice ordinal)
 
 CUresult cuDeviceSetMemPool(CUdevice ordinal, CUmemoryPool pool)
 {
-    device *dev;
+    struct device *dev;
     TRY(find_pools(ordinal, &dev));
     if (!pool_exists(pool) || pool->dev != dev)
         return CUDA_ERROR_INVALID_VALUE;

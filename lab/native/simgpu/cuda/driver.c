@@ -13,7 +13,7 @@
 #include <time.h>
 #include <unistd.h>
 
-driver_state driver = {.lock = PTHREAD_MUTEX_INITIALIZER};
+struct driver_state driver = {.lock = PTHREAD_MUTEX_INITIALIZER};
 
 void driver_after_fork(void)
 {
@@ -25,7 +25,7 @@ void driver_after_fork(void)
 
 static uint64_t compute_speed(uint32_t gpu)
 {
-    const simgpu_gpu *record = machine_gpu(&driver.m, gpu);
+    const struct simgpu_gpu *record = machine_gpu(&driver.m, gpu);
     return (uint64_t)record->sm_count * record->threads_per_sm * record->sm_clock_mhz;
 }
 
@@ -125,7 +125,7 @@ CUresult cuDriverGetVersion(int *version)
         *version = (int)driver.m.head->cuda_version;
         return CUDA_SUCCESS;
     }
-    machine m = {0};
+    struct machine m = {0};
     *version = 0;
     if (machine_open(&m))
         *version = (int)m.head->cuda_version;

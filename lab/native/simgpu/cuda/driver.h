@@ -10,19 +10,19 @@
 #include <pthread.h>
 #include <stdbool.h>
 
-typedef struct {
+struct driver_state {
     _Atomic bool ready;
-    machine m;
+    struct machine m;
     uint32_t slot;
     int mps; /* one more than the descriptor of the connection to MPS; 0 without */
     int count;
-    device devices[SIMGPU_MAX_GPUS];
+    struct device devices[SIMGPU_MAX_GPUS];
     CUcontext contexts;
     unsigned long long next_id;
     pthread_mutex_t lock; /* protects everything above and below that is not atomic */
-} driver_state;
+};
 
-extern driver_state driver;
+extern struct driver_state driver;
 
 static inline void driver_lock(void)
 {

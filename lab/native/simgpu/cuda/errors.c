@@ -1,12 +1,12 @@
 /* Names and descriptions of the driver's errors. */
 #include "cuda/driver.h"
 
-typedef struct {
+struct error_text {
     int code;
     const char *name, *sentence;
-} error_text;
+};
 
-static const error_text texts[] = {
+static const struct error_text texts[] = {
     {0, "CUDA_SUCCESS", "no error"},
     {1, "CUDA_ERROR_INVALID_VALUE", "invalid argument"},
     {2, "CUDA_ERROR_OUT_OF_MEMORY", "out of memory"},
@@ -64,7 +64,7 @@ static const error_text texts[] = {
     {999, "CUDA_ERROR_UNKNOWN", "unknown error"},
 };
 
-static const error_text *find(CUresult error)
+static const struct error_text *find(CUresult error)
 {
     for (size_t i = 0; i < sizeof texts / sizeof texts[0]; i++)
         if (texts[i].code == (int)error)
@@ -74,14 +74,14 @@ static const error_text *find(CUresult error)
 
 CUresult cuGetErrorName(CUresult error, const char **name)
 {
-    const error_text *text = find(error);
+    const struct error_text *text = find(error);
     *name = text != NULL ? text->name : NULL;
     return text != NULL ? CUDA_SUCCESS : CUDA_ERROR_INVALID_VALUE;
 }
 
 CUresult cuGetErrorString(CUresult error, const char **sentence)
 {
-    const error_text *text = find(error);
+    const struct error_text *text = find(error);
     *sentence = text != NULL ? text->sentence : NULL;
     return text != NULL ? CUDA_SUCCESS : CUDA_ERROR_INVALID_VALUE;
 }

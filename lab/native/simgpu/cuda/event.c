@@ -7,7 +7,7 @@
 
 #include <stdlib.h>
 
-#define EVENT_MAGIC 0x45564e54u
+#define EVENT_MAGIC 0x45564e54
 
 enum { MAX_FLAGS = 7, RECORD_EXTERNAL = 1, RECORD_NS = 1 };
 

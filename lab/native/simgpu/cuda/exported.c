@@ -2,27 +2,28 @@
 
 #include "cuda/driver.h"
 
-imported exported_describe(const device *dev, uint64_t number, uint32_t mib)
+struct imported exported_describe(const struct device *dev, uint64_t number, uint32_t mib)
 {
-    return (imported){.owner = driver_identity(), .number = number, .gpu = dev->gpu, .slot = driver.slot, .mib = mib};
+    return (struct imported){
+        .owner = driver_identity(), .number = number, .gpu = dev->gpu, .slot = driver.slot, .mib = mib};
 }
 
-bool exported_is_own(const imported *what)
+bool exported_is_own(const struct imported *what)
 {
     return what->owner == driver_identity();
 }
 
-bool exported_has_owner(const imported *what)
+bool exported_has_owner(const struct imported *what)
 {
     return driver.m.processes[what->slot].identity == what->owner;
 }
 
-bool exported_open(const imported *what)
+bool exported_open(const struct imported *what)
 {
     return imports_open(&driver.m, what, driver_identity());
 }
 
-void exported_close(const imported *what)
+void exported_close(const struct imported *what)
 {
     imports_close(&driver.m, what, driver_identity());
 }

@@ -6,12 +6,12 @@
 #include "cuda/device.h"
 
 /* What others open as an allocation of this process, which has this number. */
-imported exported_describe(const device *dev, uint64_t number, uint32_t mib);
-bool exported_is_own(const imported *what);
+struct imported exported_describe(const struct device *dev, uint64_t number, uint32_t mib);
+bool exported_is_own(const struct imported *what);
 /* Whether its owner has not ended. */
-bool exported_has_owner(const imported *what);
+bool exported_has_owner(const struct imported *what);
 /* Opens and closes it for this process. False when too much is open. */
-bool exported_open(const imported *what);
-void exported_close(const imported *what);
+bool exported_open(const struct imported *what);
+void exported_close(const struct imported *what);
 
 #endif

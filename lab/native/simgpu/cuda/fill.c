@@ -5,7 +5,7 @@
 static CUresult fill(CUdeviceptr at, size_t pitch, const void *pattern, size_t width, size_t count, size_t rows)
 {
     for (size_t row = 0; row < rows; row++) {
-        place to;
+        struct place to;
         TRY(place_of_device(at + row * pitch, &to));
         TRY(place_fill(to, pattern, width, count));
     }

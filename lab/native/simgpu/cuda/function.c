@@ -7,8 +7,8 @@
 #include <stdlib.h>
 #include <string.h>
 
-#define FUNCTION_MAGIC 0x46554e43u
-#define WARP_THREADS 32u
+#define FUNCTION_MAGIC 0x46554e43
+#define WARP_THREADS 32
 
 CUfunction function_create(CUmodule module, const char *name)
 {
@@ -38,7 +38,7 @@ static CUresult check(CUfunction f)
     return function_is_valid(f) ? CUDA_SUCCESS : CUDA_ERROR_INVALID_HANDLE;
 }
 
-uint64_t function_blocks_per_sm(const simgpu_gpu *gpu, uint64_t threads)
+uint64_t function_blocks_per_sm(const struct simgpu_gpu *gpu, uint64_t threads)
 {
     uint64_t warps = (threads + WARP_THREADS - 1) / WARP_THREADS;
     return gpu->threads_per_sm / (warps * WARP_THREADS);
@@ -79,7 +79,7 @@ CUresult cuFuncGetName(const char **name, CUfunction f)
 static int architecture(void)
 {
     CUcontext ctx = context_current();
-    const simgpu_gpu *gpu = device_record(ctx != NULL ? ctx->dev : &driver.devices[0]);
+    const struct simgpu_gpu *gpu = device_record(ctx != NULL ? ctx->dev : &driver.devices[0]);
     return (int)(gpu->compute_major * 10 + gpu->compute_minor);
 }
 

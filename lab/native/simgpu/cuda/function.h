@@ -22,7 +22,7 @@ CUfunction function_create(CUmodule module, const char *name);
 void function_destroy(CUfunction f);
 bool function_is_valid(CUfunction f);
 /* How many blocks of this many threads one multiprocessor runs at the same time. */
-uint64_t function_blocks_per_sm(const simgpu_gpu *gpu, uint64_t threads);
+uint64_t function_blocks_per_sm(const struct simgpu_gpu *gpu, uint64_t threads);
 /* GPU time of a launch with these parameters, in ns. */
 uint64_t function_read_duration(CUfunction f, void **params, void **extra);
 

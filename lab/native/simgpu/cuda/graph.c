@@ -7,8 +7,8 @@
 #include <stdlib.h>
 #include <string.h>
 
-#define GRAPH_MAGIC 0x47525048u
-#define NODE_MAGIC 0x4e4f4445u
+#define GRAPH_MAGIC 0x47525048
+#define NODE_MAGIC 0x4e4f4445
 
 bool graph_is_valid(CUgraph graph)
 {
@@ -65,10 +65,10 @@ CUresult graph_add_kernel(CUgraph graph, const CUDA_KERNEL_NODE_PARAMS *params, 
 }
 
 /* The addresses are fixed now; memory is taken when the graph runs. */
-CUresult graph_add_allocation(CUgraph graph, device *dev, size_t size, const CUgraphNode *dependencies, size_t count,
-                              CUgraphNode *out)
+CUresult graph_add_allocation(CUgraph graph, struct device *dev, size_t size, const CUgraphNode *dependencies,
+                              size_t count, CUgraphNode *out)
 {
-    allocation *a = calloc(1, sizeof *a);
+    struct allocation *a = calloc(1, sizeof *a);
     driver_lock();
     CUdeviceptr start = a != NULL && size < MEMORY_MAX_BYTES ? arena_reserve(size) : 0;
     driver_unlock();
@@ -77,14 +77,14 @@ CUresult graph_add_allocation(CUgraph graph, device *dev, size_t size, const CUg
         free(a);
         return CUDA_ERROR_OUT_OF_MEMORY;
     }
-    *a = (allocation){.start = start, .size = size, .kind = KIND_GRAPH, .dev = dev, .extra = *out};
+    *a = (struct allocation){.start = start, .size = size, .kind = KIND_GRAPH, .dev = dev, .extra = *out};
     (*out)->memory = a;
     return CUDA_SUCCESS;
 }
 
 static void free_node(CUgraphNode node)
 {
-    allocation *a = node->memory;
+    struct allocation *a = node->memory;
     if (a != NULL)
         graph_memory_detach(a);
     node->magic = 0;

@@ -14,8 +14,8 @@ struct CUgraphNode_st {
     CUDA_HOST_NODE_PARAMS host;
     CUevent event;
     CUgraph child;
-    allocation *memory; /* of an allocation node: its addresses; in use when the graph has run */
-    CUdeviceptr freed;  /* of a free node */
+    struct allocation *memory; /* of an allocation node: its addresses; in use when the graph has run */
+    CUdeviceptr freed;         /* of a free node */
     CUgraphNode *dependencies;
     size_t dependency_count;
     CUgraphNode next;
@@ -28,7 +28,7 @@ struct CUgraphExec_st {
     bool owns_graph;
     unsigned long long flags;
     uint32_t reserved_mib; /* memory from its device's store since that was last trimmed */
-    device *dev;           /* of its memory */
+    struct device *dev;    /* of its memory */
     CUgraphExec next;      /* of those that allocate, once they have run */
 };
 
@@ -36,7 +36,7 @@ struct CUgraph_st {
     uint32_t magic, references; /* a graph that allocates is shared with what was instantiated from it */
     CUgraphNode first, *last;
     size_t count;
-    graph_object *objects;
+    struct graph_object *objects;
 };
 
 CUgraph graph_create(void);
@@ -45,7 +45,7 @@ bool node_is_valid(CUgraphNode node);
 CUgraphNode graph_add_node(CUgraph graph, CUgraphNodeType type, const CUgraphNode *dependencies, size_t count);
 CUresult graph_add_kernel(CUgraph graph, const CUDA_KERNEL_NODE_PARAMS *params, const CUgraphNode *dependencies,
                           size_t count, CUgraphNode *out);
-CUresult graph_add_allocation(CUgraph graph, device *dev, size_t size, const CUgraphNode *dependencies, size_t count,
-                              CUgraphNode *out);
+CUresult graph_add_allocation(CUgraph graph, struct device *dev, size_t size, const CUgraphNode *dependencies,
+                              size_t count, CUgraphNode *out);
 
 #endif

@@ -12,8 +12,8 @@
 
 #include <stdlib.h>
 
-#define EXEC_MAGIC 0x45584543u
-#define INSTANTIATE_UPLOAD 2u
+#define EXEC_MAGIC 0x45584543
+#define INSTANTIATE_UPLOAD 2
 #define GRAPH_EXEC_UPDATE_FAILURE ((CUresult)910)
 #define TOPOLOGY_CHANGED 2
 

@@ -7,7 +7,7 @@
 
 #include <stdlib.h>
 
-#define INSTANTIATE_AUTO_FREE 1u
+#define INSTANTIATE_AUTO_FREE 1
 
 static CUgraphExec execs; /* those that allocate and have run */
 
@@ -21,7 +21,7 @@ static uint32_t max(uint32_t a, uint32_t b)
     return a > b ? a : b;
 }
 
-static allocation *find_memory(CUgraph graph, CUdeviceptr at)
+static struct allocation *find_memory(CUgraph graph, CUdeviceptr at)
 {
     for (CUgraphNode node = graph->first; node != NULL; node = node->next)
         if (node->memory != NULL && node->memory->start == at)
@@ -34,7 +34,7 @@ static uint32_t most_mib(CUgraph graph)
 {
     uint32_t live = 0, most = 0;
     for (CUgraphNode node = graph->first; node != NULL; node = node->next) {
-        allocation *freed = node->type == CU_GRAPH_NODE_TYPE_MEM_FREE ? find_memory(graph, node->freed) : NULL;
+        struct allocation *freed = node->type == CU_GRAPH_NODE_TYPE_MEM_FREE ? find_memory(graph, node->freed) : NULL;
         if (node->memory != NULL)
             live += memory_round_up_mib(node->memory->size);
         if (freed != NULL)
@@ -44,7 +44,7 @@ static uint32_t most_mib(CUgraph graph)
     return most;
 }
 
-static bool grow_store(device *dev, uint32_t mib)
+static bool grow_store(struct device *dev, uint32_t mib)
 {
     uint32_t more = mib > dev->graph_reserved_mib ? mib - dev->graph_reserved_mib : 0;
     if (more > 0 && !charge_take(dev, more))
@@ -73,7 +73,7 @@ CUresult graph_memory_reserve(CUgraphExec exec, bool freeing)
         node = node->next;
     if (node == NULL)
         return CUDA_SUCCESS; /* it allocates nothing */
-    device *dev = node->memory->dev;
+    struct device *dev = node->memory->dev;
     driver_lock();
     CUresult result = freeing ? free_leftovers(exec) : CUDA_SUCCESS;
     uint32_t most = most_mib(exec->graph);
@@ -102,7 +102,7 @@ void graph_memory_remove(CUgraphExec exec)
     driver_unlock();
 }
 
-void graph_memory_allocate(allocation *a, CUcontext ctx)
+void graph_memory_allocate(struct allocation *a, CUcontext ctx)
 {
     a->charged_mib = memory_round_up_mib(a->size);
     a->dev->graph_live_mib += a->charged_mib;
@@ -110,7 +110,7 @@ void graph_memory_allocate(allocation *a, CUcontext ctx)
     memory_link(ctx, a);
 }
 
-void graph_memory_free(allocation *a)
+void graph_memory_free(struct allocation *a)
 {
     if (a->touched)
         arena_discard(a->start, a->size);
@@ -125,7 +125,7 @@ void graph_memory_free(allocation *a)
     }
 }
 
-void graph_memory_detach(allocation *a)
+void graph_memory_detach(struct allocation *a)
 {
     driver_lock();
     a->extra = NULL;
@@ -137,7 +137,7 @@ void graph_memory_detach(allocation *a)
 }
 
 /* What running graphs have reserved stays. */
-static uint32_t used_mib(const device *dev)
+static uint32_t used_mib(const struct device *dev)
 {
     uint32_t used = dev->graph_live_mib;
     for (CUgraphExec exec = execs; exec != NULL; exec = exec->next)
@@ -146,7 +146,7 @@ static uint32_t used_mib(const device *dev)
     return used < dev->graph_reserved_mib ? used : dev->graph_reserved_mib;
 }
 
-void graph_memory_trim(device *dev)
+void graph_memory_trim(struct device *dev)
 {
     bool running = timeline_done(&driver.m, dev->gpu, driver.slot, machine_now()) < dev->graph_end;
     for (CUgraphExec exec = execs; exec != NULL && !running; exec = exec->next)
@@ -159,7 +159,7 @@ void graph_memory_trim(device *dev)
 
 CUresult cuDeviceGraphMemTrim(CUdevice ordinal)
 {
-    device *dev;
+    struct device *dev;
     TRY(device_find(ordinal, &dev));
     driver_lock();
     graph_memory_trim(dev);
@@ -170,7 +170,7 @@ CUresult cuDeviceGraphMemTrim(CUdevice ordinal)
 CUresult cuDeviceGetGraphMemAttribute(CUdevice ordinal, CUgraphMem_attribute attribute, void *value)
 {
     enum { USED_CURRENT = 0, RESERVED_CURRENT = 2 };
-    device *dev;
+    struct device *dev;
     TRY(device_find(ordinal, &dev));
     if (value == NULL || (attribute != USED_CURRENT && attribute != RESERVED_CURRENT))
         return CUDA_ERROR_INVALID_VALUE;

@@ -12,14 +12,14 @@ CUresult graph_memory_reserve(CUgraphExec exec, bool freeing);
 void graph_memory_remove(CUgraphExec exec);
 
 /* A node allocates its block; call this and the next with the lock held. */
-void graph_memory_allocate(allocation *a, CUcontext ctx);
+void graph_memory_allocate(struct allocation *a, CUcontext ctx);
 /* A node or the program frees a block of a graph. Its addresses are the node's while there is one (`extra`). */
-void graph_memory_free(allocation *a);
+void graph_memory_free(struct allocation *a);
 /* The node is removed; memory that is in use stays. */
-void graph_memory_detach(allocation *a);
+void graph_memory_detach(struct allocation *a);
 
 /* Gives back what no graph uses, with the lock held. */
-void graph_memory_trim(device *dev);
+void graph_memory_trim(struct device *dev);
 void graph_memory_after_fork(void);
 
 #endif

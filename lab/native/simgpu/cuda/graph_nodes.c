@@ -145,7 +145,7 @@ CUresult cuGraphAddMemAllocNode(CUgraphNode *out, CUgraph graph, const CUgraphNo
                                 CUDA_MEM_ALLOC_NODE_PARAMS *params)
 {
     TRY(check(out, graph, dependencies, count));
-    device *dev = params != NULL ? device_at(params->poolProps.location.id) : NULL;
+    struct device *dev = params != NULL ? device_at(params->poolProps.location.id) : NULL;
     if (dev == NULL || params->bytesize == 0)
         return CUDA_ERROR_INVALID_VALUE;
     TRY(graph_add_allocation(graph, dev, params->bytesize, dependencies, count, out));

@@ -5,15 +5,15 @@
 
 #include <stdlib.h>
 
-typedef struct range {
+struct range {
     char *start;
     size_t size;
     unsigned int flags;
     bool ours; /* allocated here, not only registered */
     struct range *next;
-} range;
+};
 
-static range *ranges;
+static struct range *ranges;
 
 void host_after_fork(void)
 {
@@ -21,9 +21,9 @@ void host_after_fork(void)
 }
 
 /* Called with the lock held. */
-static range *find_range(const void *at)
+static struct range *find_range(const void *at)
 {
-    for (range *r = ranges; r != NULL; r = r->next)
+    for (struct range *r = ranges; r != NULL; r = r->next)
         if ((const char *)at >= r->start && (const char *)at < r->start + r->size)
             return r;
     return NULL;
@@ -32,7 +32,7 @@ static range *find_range(const void *at)
 size_t host_length(const void *at)
 {
     driver_lock();
-    range *r = find_range(at);
+    struct range *r = find_range(at);
     size_t length = r != NULL ? (size_t)(r->start + r->size - (const char *)at) : 0;
     driver_unlock();
     return length;
@@ -45,11 +45,11 @@ bool host_is_known(const void *at)
 
 static CUresult add_range(void *start, size_t size, unsigned int flags, bool ours)
 {
-    range *r = malloc(sizeof *r);
+    struct range *r = malloc(sizeof *r);
     if (r == NULL)
         return CUDA_ERROR_OUT_OF_MEMORY;
     driver_lock();
-    *r = (range){.start = start, .size = size, .flags = flags, .ours = ours, .next = ranges};
+    *r = (struct range){.start = start, .size = size, .flags = flags, .ours = ours, .next = ranges};
     ranges = r;
     driver_unlock();
     return CUDA_SUCCESS;
@@ -59,10 +59,10 @@ static CUresult add_range(void *start, size_t size, unsigned int flags, bool our
 static bool remove_range(void *start, bool ours)
 {
     driver_lock();
-    range **at = &ranges;
+    struct range **at = &ranges;
     while (*at != NULL && ((*at)->start != start || (*at)->ours != ours))
         at = &(*at)->next;
-    range *found = *at;
+    struct range *found = *at;
     if (found != NULL)
         *at = found->next;
     driver_unlock();
@@ -136,7 +136,7 @@ CUresult cuMemHostGetFlags(unsigned int *flags, void *at)
 {
     TRY(driver_check_ready());
     driver_lock();
-    range *r = find_range(at);
+    struct range *r = find_range(at);
     if (r != NULL && flags != NULL)
         *flags = r->flags;
     driver_unlock();

@@ -9,28 +9,28 @@
 #include <string.h>
 
 /* What a handle contains. */
-typedef struct {
+struct contents {
     char mark[8];
     uint64_t size;
-    imported what;
-} contents;
+    struct imported what;
+};
 
-_Static_assert(sizeof(contents) <= sizeof(CUipcMemHandle), "the contents fit into a handle");
+_Static_assert(sizeof(struct contents) <= sizeof(CUipcMemHandle), "the contents fit into a handle");
 
 static const char own_mark[8] = "simgpu";
 
-static imported describe(const allocation *a)
+static struct imported describe(const struct allocation *a)
 {
     return exported_describe(a->dev, a->exported, a->charged_mib);
 }
 
-bool ipc_mark_freed(const allocation *a)
+bool ipc_mark_freed(const struct allocation *a)
 {
-    imported what = describe(a);
+    struct imported what = describe(a);
     return imports_mark_freed(&driver.m, &what);
 }
 
-void ipc_close(allocation *a)
+void ipc_close(struct allocation *a)
 {
     if (a->extra != NULL)
         exported_close(a->extra);
@@ -42,9 +42,9 @@ CUresult cuIpcGetMemHandle(CUipcMemHandle *out, CUdeviceptr at)
     CUcontext ctx;
     TRY(context_require(&ctx));
     driver_lock();
-    allocation *a = memory_find(at);
+    struct allocation *a = memory_find(at);
     bool valid = out != NULL && a != NULL && a->kind == KIND_PLAIN;
-    contents c = {0};
+    struct contents c = {0};
     if (valid) {
         if (a->exported == 0)
             a->exported = ++driver.next_id;
@@ -61,9 +61,9 @@ CUresult cuIpcGetMemHandle(CUipcMemHandle *out, CUdeviceptr at)
 }
 
 /* Addresses for the opened allocation, which is closed with them. */
-static CUresult allocate_addresses(CUcontext ctx, size_t size, imported *what, CUdeviceptr *out)
+static CUresult allocate_addresses(CUcontext ctx, size_t size, struct imported *what, CUdeviceptr *out)
 {
-    allocation *a;
+    struct allocation *a;
     if (what != NULL && !exported_open(what))
         return CUDA_ERROR_OUT_OF_MEMORY;
     CUresult result = memory_allocate(ctx, KIND_IPC, size, &a);
@@ -78,7 +78,7 @@ static CUresult allocate_addresses(CUcontext ctx, size_t size, imported *what, C
 CUresult cuIpcOpenMemHandle_v2(CUdeviceptr *out, CUipcMemHandle handle, unsigned int flags)
 {
     CUcontext ctx;
-    contents c;
+    struct contents c;
     TRY(context_require(&ctx));
     memcpy(&c, &handle, sizeof c);
     if (out == NULL || flags != 1 || memcmp(c.mark, own_mark, sizeof c.mark) != 0 || c.size == 0)
@@ -87,7 +87,7 @@ CUresult cuIpcOpenMemHandle_v2(CUdeviceptr *out, CUipcMemHandle handle, unsigned
         return CUDA_ERROR_INVALID_VALUE; /* it no longer exists */
     if (c.what.gpu != ctx->dev->gpu || exported_is_own(&c.what))
         return CUDA_ERROR_INVALID_CONTEXT; /* a process cannot import what it exported itself */
-    imported *what = NULL;                 /* stays NULL for a small allocation, which is not charged by itself */
+    struct imported *what = NULL;          /* stays NULL for a small allocation, which is not charged by itself */
     if (c.what.mib > 0) {
         what = malloc(sizeof *what);
         if (what == NULL)
@@ -105,7 +105,7 @@ CUresult cuIpcOpenMemHandle_v2(CUdeviceptr *out, CUipcMemHandle handle, unsigned
 CUresult cuIpcCloseMemHandle(CUdeviceptr at)
 {
     driver_lock();
-    allocation *a = memory_find(at);
+    struct allocation *a = memory_find(at);
     bool valid = a != NULL && a->kind == KIND_IPC && a->start == at;
     if (valid)
         memory_free(a);

@@ -5,7 +5,7 @@
 #include "cuda/memory.h"
 
 /* The owner frees an exported allocation. True when others have it open, so that it stays charged. */
-bool ipc_mark_freed(const allocation *a);
-void ipc_close(allocation *a);
+bool ipc_mark_freed(const struct allocation *a);
+void ipc_close(struct allocation *a);
 
 #endif

@@ -6,10 +6,10 @@
 #include <string.h>
 
 #define KERNEL 0x10 /* in the st_other of a symbol: a kernel, not a function that only kernels call */
-#define FAT_BINARY 0xba55ed50u
-#define FAT_BINARY_WRAPPER 0x466243b1u
+#define FAT_BINARY 0xba55ed50
+#define FAT_BINARY_WRAPPER 0x466243b1
 
-static bool add(kernel_names *n, const char *name, size_t length)
+static bool add(struct kernel_names *n, const char *name, size_t length)
 {
     char *names = realloc(n->names, n->bytes + length + 1);
     if (names == NULL)
@@ -21,7 +21,8 @@ static bool add(kernel_names *n, const char *name, size_t length)
     return true;
 }
 
-static bool read_symbols(kernel_names *n, const char *image, const Elf64_Shdr *symbols, const Elf64_Shdr *strings)
+static bool read_symbols(struct kernel_names *n, const char *image, const Elf64_Shdr *symbols,
+                         const Elf64_Shdr *strings)
 {
     for (size_t at = 0; at + sizeof(Elf64_Sym) <= symbols->sh_size; at += sizeof(Elf64_Sym)) {
         Elf64_Sym symbol;
@@ -37,7 +38,7 @@ static bool read_symbols(kernel_names *n, const char *image, const Elf64_Shdr *s
 }
 
 /* As for the driver, the headers of the image are the only statement of its size. */
-static bool read_elf(kernel_names *n, const char *image)
+static bool read_elf(struct kernel_names *n, const char *image)
 {
     Elf64_Ehdr header;
     memcpy(&header, image, sizeof header);
@@ -56,7 +57,7 @@ static bool read_elf(kernel_names *n, const char *image)
     return true;
 }
 
-static bool read_ptx(kernel_names *n, const char *text)
+static bool read_ptx(struct kernel_names *n, const char *text)
 {
     static const char letters[] = "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789_$%";
     for (const char *at = strstr(text, ".entry"); at != NULL; at = strstr(at, ".entry")) {
@@ -105,10 +106,10 @@ static int target_of(const char *text)
     return at != NULL && sscanf(at, ".target sm_%d", &target) == 1 ? target : 0;
 }
 
-bool kernel_names_read(kernel_names *out, const void *image)
+bool kernel_names_read(struct kernel_names *out, const void *image)
 {
     const unsigned int magic = magic_of(image);
-    *out = (kernel_names){0};
+    *out = (struct kernel_names){0};
     if (magic == FAT_BINARY || magic == FAT_BINARY_WRAPPER)
         return true;
     bool elf = memcmp(&magic, ELFMAG, SELFMAG) == 0;
@@ -122,13 +123,13 @@ bool kernel_names_read(kernel_names *out, const void *image)
     return done;
 }
 
-void kernel_names_free(kernel_names *n)
+void kernel_names_free(struct kernel_names *n)
 {
     free(n->names);
-    *n = (kernel_names){0};
+    *n = (struct kernel_names){0};
 }
 
-bool kernel_names_have(const kernel_names *n, const char *name)
+bool kernel_names_have(const struct kernel_names *n, const char *name)
 {
     size_t length = strlen(name) + 1;
     for (size_t at = 0; n->known && at < n->bytes; at += strlen(n->names + at) + 1)

@@ -6,18 +6,18 @@
 #include <stdbool.h>
 #include <stddef.h>
 
-typedef struct {
+struct kernel_names {
     bool known;
     int target;  /* of PTX, like 50 for sm_50; 0: not known */
     char *names; /* each with its zero byte */
     size_t bytes;
-} kernel_names;
+};
 
 /* Whether this is code at all: the driver refuses other images. */
 bool kernel_names_is_code(const void *image);
 /* False without host memory. */
-bool kernel_names_read(kernel_names *out, const void *image);
-void kernel_names_free(kernel_names *n);
-bool kernel_names_have(const kernel_names *n, const char *name);
+bool kernel_names_read(struct kernel_names *out, const void *image);
+void kernel_names_free(struct kernel_names *n);
+bool kernel_names_have(const struct kernel_names *n, const char *name);
 
 #endif

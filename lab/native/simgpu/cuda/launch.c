@@ -11,14 +11,14 @@
 
 #define MAX_THREADS 1024
 
-static void wait_for_oldest(device *dev, uint64_t number)
+static void wait_for_oldest(struct device *dev, uint64_t number)
 {
     uint64_t oldest = atomic_load(&dev->backlog[number % LAUNCH_BACKLOG]);
     timeline_wait(&driver.m, dev->gpu, driver.slot, oldest);
 }
 
 /* How long a kernel waits for pages of managed memory. */
-static uint64_t paging_ns(device *dev)
+static uint64_t paging_ns(struct device *dev)
 {
     if (atomic_load(&device_cell(dev)->managed) == 0)
         return 0;
@@ -27,7 +27,7 @@ static uint64_t paging_ns(device *dev)
 
 void launch_append(CUstream stream, uint64_t ns)
 {
-    device *dev = stream->ctx->dev;
+    struct device *dev = stream->ctx->dev;
     atomic_fetch_add(&device_cell(dev)->launches, 1);
     ns += paging_ns(dev);
     if (ns == 0)
@@ -50,7 +50,7 @@ static CUresult launch(const CUlaunchConfig *config, CUfunction f, void **params
     uint64_t blocks = (uint64_t)config->gridDimX * config->gridDimY * config->gridDimZ;
     if (threads == 0 || threads > MAX_THREADS || blocks == 0)
         return CUDA_ERROR_INVALID_VALUE;
-    simgpu_gpu *gpu = device_record(stream->ctx->dev);
+    struct simgpu_gpu *gpu = device_record(stream->ctx->dev);
     if (atomic_load(&gpu->lost))
         return CUDA_ERROR_LAUNCH_FAILED;
     if (cooperative && blocks > (uint64_t)gpu->sm_count * function_blocks_per_sm(gpu, threads))

@@ -10,7 +10,7 @@ enum { PAGE_MIB = 2, SET_PREFERRED = 3, UNSET_PREFERRED = 4, HOST = -1 };
 
 static const size_t PAGE = PAGE_MIB * MIB;
 
-void managed_free(allocation *a)
+void managed_free(struct allocation *a)
 {
     uint32_t kept = atomic_fetch_sub(&a->dev->kept_mib, a->kept_mib) - a->kept_mib;
     paging_give(&driver.m, a->dev->gpu, driver.slot, a->managed_mib, kept);
@@ -19,7 +19,7 @@ void managed_free(allocation *a)
 
 static CUresult allocate(CUcontext ctx, size_t size, CUdeviceptr *out)
 {
-    allocation *a;
+    struct allocation *a;
     uint32_t mib = memory_round_up_mib(size);
     TRY(memory_allocate(ctx, KIND_MANAGED, size, &a));
     a->touched = true; /* the program may write to it without a call */
@@ -52,9 +52,9 @@ static CUresult ignore_hint(void)
 }
 
 /* The managed memory that all of the range is in. */
-static CUresult find(CUdeviceptr at, size_t size, allocation **out)
+static CUresult find(CUdeviceptr at, size_t size, struct allocation **out)
 {
-    allocation *a = memory_find(at);
+    struct allocation *a = memory_find(at);
     if (a == NULL || a->kind != KIND_MANAGED || size == 0 || size > a->start + a->size - at)
         return CUDA_ERROR_INVALID_VALUE;
     *out = a;
@@ -64,7 +64,7 @@ static CUresult find(CUdeviceptr at, size_t size, allocation **out)
 /* Whole pages of the range stay on the host from now on, or no longer do. */
 static CUresult keep(CUdeviceptr at, size_t size, bool on_host)
 {
-    allocation *a;
+    struct allocation *a;
     TRY(find(at, size, &a));
     if (a->kept == NULL && (a->kept = calloc(a->managed_mib / PAGE_MIB, 1)) == NULL)
         return CUDA_ERROR_OUT_OF_MEMORY;
@@ -83,7 +83,7 @@ static CUresult keep(CUdeviceptr at, size_t size, bool on_host)
 static CUresult prefetch(CUdeviceptr at, size_t size, CUdevice to)
 {
     CUcontext ctx;
-    allocation *a;
+    struct allocation *a;
     TRY(context_require(&ctx));
     driver_lock();
     CUresult result = find(at, size, &a);

@@ -4,6 +4,6 @@
 
 #include "cuda/memory.h"
 
-void managed_free(allocation *a);
+void managed_free(struct allocation *a);
 
 #endif

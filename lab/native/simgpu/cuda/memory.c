@@ -14,8 +14,8 @@
 #include <stdlib.h>
 
 #define SMALL_BYTES (1 * MIB)
-#define SWEEP_PAUSE_NS 20000000u
-#define PITCH_BYTES 512u
+#define SWEEP_PAUSE_NS 20000000
+#define PITCH_BYTES 512
 
 uint32_t memory_round_up_mib(size_t size)
 {
@@ -23,7 +23,7 @@ uint32_t memory_round_up_mib(size_t size)
                                           : (uint32_t)((size + PAGE_BYTES - 1) / PAGE_BYTES * (PAGE_BYTES / MIB));
 }
 
-void memory_link(CUcontext ctx, allocation *a)
+void memory_link(CUcontext ctx, struct allocation *a)
 {
     a->ctx = ctx;
     a->previous = NULL;
@@ -33,7 +33,7 @@ void memory_link(CUcontext ctx, allocation *a)
     ctx->allocations = a;
 }
 
-static void unlink_from_context(allocation *a)
+static void unlink_from_context(struct allocation *a)
 {
     if (a->ctx == NULL)
         return;
@@ -46,20 +46,20 @@ static void unlink_from_context(allocation *a)
 }
 
 /* Addresses and a record, without a charge. */
-static allocation *create_record(CUcontext ctx, allocation_kind kind, size_t size)
+static struct allocation *create_record(CUcontext ctx, enum allocation_kind kind, size_t size)
 {
-    allocation *a = calloc(1, sizeof *a);
+    struct allocation *a = calloc(1, sizeof *a);
     CUdeviceptr start = a != NULL ? arena_reserve(size) : 0;
     if (start == 0) {
         free(a);
         return NULL;
     }
-    *a = (allocation){.start = start, .size = size, .kind = kind, .dev = ctx->dev};
+    *a = (struct allocation){.start = start, .size = size, .kind = kind, .dev = ctx->dev};
     arena_set(start, size, a);
     return a;
 }
 
-static void destroy_record(allocation *a)
+static void destroy_record(struct allocation *a)
 {
     if (a->touched)
         arena_discard(a->start, a->size);
@@ -69,19 +69,19 @@ static void destroy_record(allocation *a)
 }
 
 /* Managed memory, pools and other processes are charged for these. */
-static bool is_charged_elsewhere(allocation_kind kind)
+static bool is_charged_elsewhere(enum allocation_kind kind)
 {
     return kind == KIND_MANAGED || kind == KIND_POOL || kind == KIND_IPC;
 }
 
-CUresult memory_allocate(CUcontext ctx, allocation_kind kind, size_t size, allocation **out)
+CUresult memory_allocate(CUcontext ctx, enum allocation_kind kind, size_t size, struct allocation **out)
 {
     if (kind == KIND_PLAIN && size <= SMALL_BYTES) {
         TRY(slab_allocate(ctx, size, out));
         memory_link(ctx, *out);
         return CUDA_SUCCESS;
     }
-    allocation *a = size <= MEMORY_MAX_BYTES ? create_record(ctx, kind, size) : NULL;
+    struct allocation *a = size <= MEMORY_MAX_BYTES ? create_record(ctx, kind, size) : NULL;
     if (a == NULL)
         return CUDA_ERROR_OUT_OF_MEMORY;
     uint32_t mib = is_charged_elsewhere(kind) ? 0 : memory_round_up_mib(size);
@@ -95,13 +95,13 @@ CUresult memory_allocate(CUcontext ctx, allocation_kind kind, size_t size, alloc
     return CUDA_SUCCESS;
 }
 
-void memory_free(allocation *a)
+void memory_free(struct allocation *a)
 {
     if (a == NULL)
         return; /* ended with its context */
     unlink_from_context(a);
     if (a->kind == KIND_ARRAY)
-        *(allocation **)a->extra = NULL;
+        *(struct allocation **)a->extra = NULL;
     if (a->kind == KIND_GRAPH) {
         graph_memory_free(a);
         return;
@@ -127,21 +127,21 @@ void memory_free_all(CUcontext ctx)
         memory_free(ctx->allocations);
 }
 
-allocation *memory_find(CUdeviceptr at)
+struct allocation *memory_find(CUdeviceptr at)
 {
     void *what = arena_get(at);
     if (what == NULL)
         return NULL;
     if (slab_is_slab(what))
         return slab_find(what, at);
-    allocation *a = what;
+    struct allocation *a = what;
     return at < a->start + a->size ? a : NULL;
 }
 
 CUresult cuMemAlloc_v2(CUdeviceptr *out, size_t size)
 {
     CUcontext ctx;
-    allocation *a;
+    struct allocation *a;
     TRY(context_require(&ctx));
     if (out == NULL || size == 0)
         return CUDA_ERROR_INVALID_VALUE;
@@ -169,9 +169,9 @@ CUresult cuMemAllocPitch_v2(CUdeviceptr *out, size_t *pitch, size_t width, size_
 }
 
 /* The allocation that cuMemFree may free by this address; virtual, shared and array memory have calls of their own. */
-static allocation *find_to_free(CUdeviceptr at)
+static struct allocation *find_to_free(CUdeviceptr at)
 {
-    allocation *a = memory_find(at);
+    struct allocation *a = memory_find(at);
     if (a == NULL || a->start != at || a->kind == KIND_VIRTUAL || a->kind == KIND_IPC || a->kind == KIND_ARRAY)
         return NULL;
     return a;
@@ -191,7 +191,7 @@ CUresult cuMemFree_v2(CUdeviceptr at)
     /* As in CUDA, freeing waits for what still runs. */
     timeline_wait(&driver.m, ctx->dev->gpu, driver.slot, timeline_end(&driver.m, ctx->dev->gpu, driver.slot));
     driver_lock();
-    allocation *a = find_to_free(at);
+    struct allocation *a = find_to_free(at);
     memory_free(a);
     driver_unlock();
     return a != NULL ? CUDA_SUCCESS : CUDA_ERROR_INVALID_VALUE;
@@ -216,7 +216,7 @@ CUresult cuMemGetAddressRange_v2(CUdeviceptr *start, size_t *size, CUdeviceptr a
     CUcontext ctx;
     TRY(context_require(&ctx));
     driver_lock();
-    allocation *a = memory_find(at);
+    struct allocation *a = memory_find(at);
     if (a != NULL && start != NULL)
         *start = a->start;
     if (a != NULL && size != NULL)

@@ -10,13 +10,13 @@
 #include <stdlib.h>
 #include <string.h>
 
-#define MODULE_MAGIC 0x4d4f4455u
+#define MODULE_MAGIC 0x4d4f4455
 
 struct CUmod_st {
     uint32_t magic;
-    kernel_names names;
-    CUfunction functions; /* those that the program asked for */
-    allocation *memory;   /* NULL: none, or ended with its context */
+    struct kernel_names names;
+    CUfunction functions;      /* those that the program asked for */
+    struct allocation *memory; /* NULL: none, or ended with its context */
 };
 
 CUmodule module_create(const void *image)

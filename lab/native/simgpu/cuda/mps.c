@@ -75,7 +75,7 @@ static uint32_t read_own_limit(uint32_t ordinal)
 }
 
 /* Whether the server serves a GPU, and how much the client may hold there. */
-static bool is_served(const machine *m, uint32_t gpu, const char *answer, uint32_t *limit_mib)
+static bool is_served(const struct machine *m, uint32_t gpu, const char *answer, uint32_t *limit_mib)
 {
     const char *uuid = machine_gpu(m, gpu)->uuid, *found = strstr(answer, uuid);
     size_t length = strlen(uuid);
@@ -95,7 +95,7 @@ static CUresult request_part(int connection, char *line, size_t size, unsigned i
 }
 
 /* Opens a lane on each GPU that the server serves. Returns how many these are; they are now first in the list. */
-static uint32_t open_lanes(const machine *m, uint32_t slot, uint32_t *gpus, uint32_t count, const char *answer,
+static uint32_t open_lanes(const struct machine *m, uint32_t slot, uint32_t *gpus, uint32_t count, const char *answer,
                            unsigned int percent)
 {
     uint32_t served = 0, limit_mib;
@@ -109,7 +109,7 @@ static uint32_t open_lanes(const machine *m, uint32_t slot, uint32_t *gpus, uint
     return served;
 }
 
-CUresult mps_join(const machine *m, uint32_t slot, uint32_t *gpus, uint32_t *count, int *connection)
+CUresult mps_join(const struct machine *m, uint32_t slot, uint32_t *gpus, uint32_t *count, int *connection)
 {
     const char *directory = getenv("CUDA_MPS_PIPE_DIRECTORY");
     char line[2048];

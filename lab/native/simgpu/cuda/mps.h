@@ -14,7 +14,7 @@
 
 /* Makes the process a client of MPS if CUDA_MPS_PIPE_DIRECTORY has a daemon: `*connection` and the clients' lanes on
  * the devices that it serves; others are removed from the list. Without a daemon nothing changes. */
-CUresult mps_join(const machine *m, uint32_t slot, uint32_t *gpus, uint32_t *count, int *connection);
+CUresult mps_join(const struct machine *m, uint32_t slot, uint32_t *gpus, uint32_t *count, int *connection);
 /* An error when this process is a client and its server is gone. */
 CUresult mps_check(void);
 

@@ -6,47 +6,47 @@
 
 #include <string.h>
 
-static CUresult place_of_pinned(const void *at, place *p)
+static CUresult place_of_pinned(const void *at, struct place *p)
 {
     *p = place_of_host(at);
     p->length = host_length(at);
     return p->length != 0 ? CUDA_SUCCESS : CUDA_ERROR_INVALID_VALUE;
 }
 
-CUresult place_of_device(CUdeviceptr at, place *p)
+CUresult place_of_device(CUdeviceptr at, struct place *p)
 {
     driver_lock();
-    allocation *a = memory_find(at);
+    struct allocation *a = memory_find(at);
     driver_unlock();
     if (a == NULL)
         return place_of_pinned((void *)(uintptr_t)at, p);
     size_t offset = at - a->start;
     size_t stored = a->kind == KIND_MANAGED ? a->size : STORED_BYTES;
-    *p = (place){.at = (char *)(uintptr_t)at,
-                 .length = a->size - offset,
-                 .stored = stored > offset ? stored - offset : 0,
-                 .of = a};
+    *p = (struct place){.at = (char *)(uintptr_t)at,
+                        .length = a->size - offset,
+                        .stored = stored > offset ? stored - offset : 0,
+                        .of = a};
     return CUDA_SUCCESS;
 }
 
-CUresult place_of_array(CUarray array, size_t offset, place *p)
+CUresult place_of_array(CUarray array, size_t offset, struct place *p)
 {
     CUdeviceptr start = array_start(array);
     return start != 0 ? place_of_device(start + offset, p) : CUDA_ERROR_INVALID_HANDLE;
 }
 
-place place_of_host(const void *at)
+struct place place_of_host(const void *at)
 {
-    return (place){.at = (char *)(uintptr_t)at, .length = SIZE_MAX, .stored = SIZE_MAX};
+    return (struct place){.at = (char *)(uintptr_t)at, .length = SIZE_MAX, .stored = SIZE_MAX};
 }
 
-place place_of_unified(CUdeviceptr at)
+struct place place_of_unified(CUdeviceptr at)
 {
-    place p;
+    struct place p;
     return place_of_device(at, &p) == CUDA_SUCCESS ? p : place_of_host((void *)(uintptr_t)at);
 }
 
-CUresult place_move(place *p, size_t offset)
+CUresult place_move(struct place *p, size_t offset)
 {
     if (offset > p->length)
         return CUDA_ERROR_INVALID_VALUE;
@@ -56,7 +56,7 @@ CUresult place_move(place *p, size_t offset)
     return CUDA_SUCCESS;
 }
 
-CUresult place_copy(place to, place from, size_t bytes)
+CUresult place_copy(struct place to, struct place from, size_t bytes)
 {
     if (bytes > to.length || bytes > from.length || to.at == NULL || from.at == NULL)
         return bytes == 0 ? CUDA_SUCCESS : CUDA_ERROR_INVALID_VALUE;
@@ -74,7 +74,7 @@ CUresult place_copy(place to, place from, size_t bytes)
     return CUDA_SUCCESS;
 }
 
-CUresult place_fill(place to, const void *pattern, size_t width, size_t count)
+CUresult place_fill(struct place to, const void *pattern, size_t width, size_t count)
 {
     if (count > to.length / width)
         return CUDA_ERROR_INVALID_VALUE;

@@ -49,7 +49,8 @@ static size_t value_bytes(CUpointer_attribute attribute)
     }
 }
 
-static CUresult read_of_device(const allocation *a, CUpointer_attribute attribute, CUdeviceptr at, uint64_t *value)
+static CUresult read_of_device(const struct allocation *a, CUpointer_attribute attribute, CUdeviceptr at,
+                               uint64_t *value)
 {
     switch (attribute) {
     case CONTEXT:
@@ -127,7 +128,7 @@ static CUresult read_of_host(CUpointer_attribute attribute, CUdeviceptr at, uint
 static CUresult read_value(CUpointer_attribute attribute, CUdeviceptr at, uint64_t *value)
 {
     driver_lock();
-    allocation *a = memory_find(at);
+    struct allocation *a = memory_find(at);
     CUresult result = a != NULL ? read_of_device(a, attribute, at, value) : CUDA_ERROR_INVALID_VALUE;
     driver_unlock();
     if (a == NULL && host_is_known((void *)(uintptr_t)at))

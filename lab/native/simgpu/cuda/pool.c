@@ -5,8 +5,8 @@
 
 #include <stdlib.h>
 
-#define STEP_MIB 32u
-#define PIECE_BYTES 512u
+#define STEP_MIB 32
+#define PIECE_BYTES 512
 
 static CUmemoryPool pools;
 
@@ -15,7 +15,7 @@ void pool_after_fork(void)
     pools = NULL;
 }
 
-static CUmemoryPool create(device *dev, size_t limit)
+static CUmemoryPool create(struct device *dev, size_t limit)
 {
     CUmemoryPool pool = calloc(1, sizeof *pool);
     if (pool == NULL)
@@ -28,7 +28,7 @@ static CUmemoryPool create(device *dev, size_t limit)
     return pool;
 }
 
-CUmemoryPool pool_default(device *dev)
+CUmemoryPool pool_default(struct device *dev)
 {
     if (dev->default_pool == NULL) {
         dev->default_pool = create(dev, 0);
@@ -81,7 +81,7 @@ static size_t round_up(size_t size)
 
 CUresult pool_allocate(CUmemoryPool pool, CUcontext ctx, size_t size, CUdeviceptr *out)
 {
-    allocation *a;
+    struct allocation *a;
     if (size == 0 || out == NULL || pool == NULL)
         return CUDA_ERROR_INVALID_VALUE;
     if (size > MEMORY_MAX_BYTES || !grow(pool, memory_round_up_mib(pool->used + round_up(size))))
@@ -95,7 +95,7 @@ CUresult pool_allocate(CUmemoryPool pool, CUcontext ctx, size_t size, CUdevicept
     return CUDA_SUCCESS;
 }
 
-void pool_free(allocation *a)
+void pool_free(struct allocation *a)
 {
     CUmemoryPool pool = a->pool;
     if (pool == NULL)
@@ -107,14 +107,14 @@ void pool_free(allocation *a)
     }
 }
 
-void pool_trim_all(device *dev)
+void pool_trim_all(struct device *dev)
 {
     for (CUmemoryPool pool = pools; pool != NULL; pool = pool->next)
         if (pool->dev == dev)
             shrink(pool, 0);
 }
 
-void pool_trim_idle(device *dev)
+void pool_trim_idle(struct device *dev)
 {
     driver_lock();
     for (CUmemoryPool pool = pools; pool != NULL; pool = pool->next)
@@ -125,7 +125,7 @@ void pool_trim_idle(device *dev)
 
 CUresult cuMemPoolCreate(CUmemoryPool *out, const CUmemPoolProps *props)
 {
-    device *dev;
+    struct device *dev;
     TRY(driver_check_ready());
     if (out == NULL || props == NULL || props->allocType != CU_MEM_ALLOCATION_TYPE_PINNED ||
         props->location.type != CU_MEM_LOCATION_TYPE_DEVICE)

@@ -6,7 +6,7 @@
 #include "cuda/memory.h"
 
 struct CUmemPoolHandle_st {
-    device *dev;
+    struct device *dev;
     bool of_device; /* the default pool; it cannot be destroyed */
     bool destroyed; /* removed with the last allocation from it */
     uint64_t threshold, used, used_high;
@@ -16,15 +16,15 @@ struct CUmemPoolHandle_st {
 };
 
 /* Call these with the driver's lock held. */
-CUmemoryPool pool_default(device *dev); /* created at the first call; NULL without host memory */
+CUmemoryPool pool_default(struct device *dev); /* created at the first call; NULL without host memory */
 bool pool_exists(CUmemoryPool pool);
 CUresult pool_allocate(CUmemoryPool pool, CUcontext ctx, size_t size, CUdeviceptr *out);
-void pool_free(allocation *a);
+void pool_free(struct allocation *a);
 /* Gives back what all pools of the device hold but do not use. */
-void pool_trim_all(device *dev);
+void pool_trim_all(struct device *dev);
 
 /* The program waited for the device: pools shrink to their thresholds. */
-void pool_trim_idle(device *dev);
+void pool_trim_idle(struct device *dev);
 void pool_after_fork(void);
 
 #endif

@@ -4,7 +4,7 @@
 
 CUresult cuDevicePrimaryCtxRetain(CUcontext *out, CUdevice ordinal)
 {
-    device *dev;
+    struct device *dev;
     TRY(device_find(ordinal, &dev));
     if (out == NULL)
         return CUDA_ERROR_INVALID_VALUE;
@@ -24,7 +24,7 @@ CUresult cuDevicePrimaryCtxRetain(CUcontext *out, CUdevice ordinal)
 /* `all`: whatever the count is, as a reset does. */
 static CUresult release(int ordinal, bool all)
 {
-    device *dev;
+    struct device *dev;
     TRY(device_find(ordinal, &dev));
     driver_lock();
     CUresult result = dev->primary != NULL || all ? CUDA_SUCCESS : CUDA_ERROR_INVALID_CONTEXT;
@@ -49,7 +49,7 @@ CUresult cuDevicePrimaryCtxReset_v2(CUdevice ordinal)
 
 CUresult cuDevicePrimaryCtxGetState(CUdevice ordinal, unsigned int *flags, int *active)
 {
-    device *dev;
+    struct device *dev;
     TRY(device_find(ordinal, &dev));
     if (flags != NULL)
         *flags = dev->primary_flags;
@@ -60,7 +60,7 @@ CUresult cuDevicePrimaryCtxGetState(CUdevice ordinal, unsigned int *flags, int *
 
 CUresult cuDevicePrimaryCtxSetFlags_v2(CUdevice ordinal, unsigned int flags)
 {
-    device *dev;
+    struct device *dev;
     TRY(device_find(ordinal, &dev));
     dev->primary_flags = flags;
     return CUDA_SUCCESS;

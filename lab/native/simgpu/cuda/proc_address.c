@@ -29,14 +29,14 @@
 #undef ENTRY_PER_THREAD
 #undef OLDER
 
-typedef struct {
+struct entry {
     const char *base;
     int version;
     void (*function)(void);
     void (*per_thread)(void);
-} entry;
+};
 
-static const entry entries[] = {
+static const struct entry entries[] = {
 #define ENTRY(base, version, symbol) {#base, version, (void (*)(void))symbol, NULL},
 #define ENTRY_PER_THREAD(base, version, symbol, suffix)                                                                \
     {#base, version, (void (*)(void))symbol, (void (*)(void))symbol##suffix},
@@ -51,7 +51,7 @@ static const entry entries[] = {
 static CUresult find(const char *name, void **out, int version, cuuint64_t flags,
                      CUdriverProcAddressQueryResult *status, CUresult absent)
 {
-    const entry *best = NULL;
+    const struct entry *best = NULL;
     bool known = false, asks_per_thread = flags == CU_GET_PROC_ADDRESS_PER_THREAD_DEFAULT_STREAM;
     int newest = 0;
     if (name == NULL || out == NULL || flags > CU_GET_PROC_ADDRESS_PER_THREAD_DEFAULT_STREAM)
@@ -60,7 +60,7 @@ static CUresult find(const char *name, void **out, int version, cuuint64_t flags
     if (newest > 0 && version > newest)
         return CUDA_ERROR_INVALID_VALUE;
     for (size_t i = 0; i < sizeof entries / sizeof entries[0]; i++) {
-        const entry *e = &entries[i];
+        const struct entry *e = &entries[i];
         if (strcmp(e->base, name) != 0 || (newest > 0 && e->version > newest))
             continue;
         known = true;

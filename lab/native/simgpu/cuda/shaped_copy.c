@@ -4,22 +4,22 @@
 #include "cuda/transfer.h"
 
 /* One side of a copy as the program describes it. Pitch and height of 0 stand for rows without space between. */
-typedef struct {
+struct description {
     CUmemorytype type;
     const void *host;
     CUdeviceptr device_at;
     CUarray array;
     size_t pitch, height, width;
     size_t x, y, z; /* where the copy begins; x in bytes */
-} description;
+};
 
 /* The same with its memory found: where it starts, and how far apart its rows and layers are. */
-typedef struct {
-    place start;
+struct side {
+    struct place start;
     size_t pitch, layer, x, y, z;
-} side;
+};
 
-static CUresult find_start(const description *d, place *start)
+static CUresult find_start(const struct description *d, struct place *start)
 {
     switch (d->type) {
     case CU_MEMORYTYPE_HOST:
@@ -37,7 +37,7 @@ static CUresult find_start(const description *d, place *start)
     }
 }
 
-static CUresult find_side(description d, side *out)
+static CUresult find_side(struct description d, struct side *out)
 {
     TRY(find_start(&d, &out->start));
     bool array = d.type == CU_MEMORYTYPE_ARRAY;
@@ -50,7 +50,7 @@ static CUresult find_side(description d, side *out)
     return CUDA_SUCCESS;
 }
 
-static CUresult find_row(const side *side, size_t y, size_t z, place *row)
+static CUresult find_row(const struct side *side, size_t y, size_t z, struct place *row)
 {
     *row = side->start;
     return place_move(row, (side->z + z) * side->layer + (side->y + y) * side->pitch + side->x);
@@ -58,32 +58,32 @@ static CUresult find_row(const side *side, size_t y, size_t z, place *row)
 
 static CUresult copy_3d(const CUDA_MEMCPY3D *c)
 {
-    side from, to;
-    TRY(find_side((description){.type = c->srcMemoryType,
-                                .host = c->srcHost,
-                                .device_at = c->srcDevice,
-                                .array = c->srcArray,
-                                .pitch = c->srcPitch,
-                                .height = c->srcHeight,
-                                .width = c->WidthInBytes + c->srcXInBytes,
-                                .x = c->srcXInBytes,
-                                .y = c->srcY,
-                                .z = c->srcZ},
+    struct side from, to;
+    TRY(find_side((struct description){.type = c->srcMemoryType,
+                                       .host = c->srcHost,
+                                       .device_at = c->srcDevice,
+                                       .array = c->srcArray,
+                                       .pitch = c->srcPitch,
+                                       .height = c->srcHeight,
+                                       .width = c->WidthInBytes + c->srcXInBytes,
+                                       .x = c->srcXInBytes,
+                                       .y = c->srcY,
+                                       .z = c->srcZ},
                   &from));
-    TRY(find_side((description){.type = c->dstMemoryType,
-                                .host = c->dstHost,
-                                .device_at = c->dstDevice,
-                                .array = c->dstArray,
-                                .pitch = c->dstPitch,
-                                .height = c->dstHeight,
-                                .width = c->WidthInBytes + c->dstXInBytes,
-                                .x = c->dstXInBytes,
-                                .y = c->dstY,
-                                .z = c->dstZ},
+    TRY(find_side((struct description){.type = c->dstMemoryType,
+                                       .host = c->dstHost,
+                                       .device_at = c->dstDevice,
+                                       .array = c->dstArray,
+                                       .pitch = c->dstPitch,
+                                       .height = c->dstHeight,
+                                       .width = c->WidthInBytes + c->dstXInBytes,
+                                       .x = c->dstXInBytes,
+                                       .y = c->dstY,
+                                       .z = c->dstZ},
                   &to));
     for (size_t z = 0; z < c->Depth; z++)
         for (size_t y = 0; y < c->Height; y++) {
-            place source, target;
+            struct place source, target;
             TRY(find_row(&from, y, z, &source));
             TRY(find_row(&to, y, z, &target));
             TRY(place_copy(target, source, c->WidthInBytes));

@@ -4,10 +4,10 @@
 
 #include <stdlib.h>
 
-#define SMALLEST 512u
-#define SLAB_MAGIC 0x534c4142u
+#define SMALLEST 512
+#define SLAB_MAGIC 0x534c4142
 
-typedef struct slab {
+struct slab {
     uint32_t magic; /* an allocation starts with an address in the arena, which is never this */
     uint32_t used, pieces;
     size_t piece;
@@ -17,8 +17,8 @@ typedef struct slab {
     struct slab *next, *previous; /* blocks of this size with a free piece, of one device */
     uint32_t first_free;
     uint32_t *next_free;
-    allocation items[];
-} slab;
+    struct allocation items[];
+};
 
 static int class_of(size_t size)
 {
@@ -28,7 +28,7 @@ static int class_of(size_t size)
     return class;
 }
 
-static void list_add(slab **head, slab *s)
+static void list_add(struct slab **head, struct slab *s)
 {
     s->previous = NULL;
     s->next = *head;
@@ -37,7 +37,7 @@ static void list_add(slab **head, slab *s)
     *head = s;
 }
 
-static void list_remove(slab **head, slab *s)
+static void list_remove(struct slab **head, struct slab *s)
 {
     if (s->previous != NULL)
         s->previous->next = s->next;
@@ -47,10 +47,10 @@ static void list_remove(slab **head, slab *s)
         s->next->previous = s->previous;
 }
 
-static slab *create_record(size_t piece)
+static struct slab *create_record(size_t piece)
 {
     uint32_t pieces = (uint32_t)(PAGE_BYTES / piece);
-    slab *s = calloc(1, sizeof *s + pieces * (sizeof(allocation) + sizeof(uint32_t)));
+    struct slab *s = calloc(1, sizeof *s + pieces * (sizeof(struct allocation) + sizeof(uint32_t)));
     if (s == NULL)
         return NULL;
     s->magic = SLAB_MAGIC;
@@ -63,10 +63,10 @@ static slab *create_record(size_t piece)
 }
 
 /* The record of an empty block is kept for the next one of its size; its free list is valid as it is. */
-static slab *create_slab(CUcontext ctx, int class)
+static struct slab *create_slab(CUcontext ctx, int class)
 {
-    slab **spare = &ctx->dev->spare_slabs[class];
-    slab *s = *spare != NULL ? *spare : create_record((size_t)SMALLEST << class);
+    struct slab **spare = &ctx->dev->spare_slabs[class];
+    struct slab *s = *spare != NULL ? *spare : create_record((size_t)SMALLEST << class);
     *spare = NULL;
     CUdeviceptr start = s != NULL ? arena_reserve(PAGE_BYTES) : 0;
     if (start == 0 || !charge_take(ctx->dev, (uint32_t)(PAGE_BYTES / MIB))) {
@@ -81,11 +81,11 @@ static slab *create_slab(CUcontext ctx, int class)
     return s;
 }
 
-CUresult slab_allocate(CUcontext ctx, size_t size, allocation **out)
+CUresult slab_allocate(CUcontext ctx, size_t size, struct allocation **out)
 {
     int class = class_of(size);
-    slab **head = &ctx->dev->slabs[class];
-    slab *s = *head;
+    struct slab **head = &ctx->dev->slabs[class];
+    struct slab *s = *head;
     while (s != NULL && s->ctx != ctx)
         s = s->next;
     if (s == NULL) {
@@ -98,18 +98,18 @@ CUresult slab_allocate(CUcontext ctx, size_t size, allocation **out)
     s->first_free = s->next_free[index];
     if (++s->used == s->pieces)
         list_remove(head, s);
-    allocation *a = &s->items[index];
-    *a = (allocation){
+    struct allocation *a = &s->items[index];
+    *a = (struct allocation){
         .start = s->start + index * s->piece, .size = size, .kind = KIND_PLAIN, .shared_block = true, .dev = ctx->dev};
     *out = a;
     return CUDA_SUCCESS;
 }
 
-void slab_free(allocation *a)
+void slab_free(struct allocation *a)
 {
-    slab *s = arena_get(a->start);
+    struct slab *s = arena_get(a->start);
     int class = class_of(s->piece);
-    slab **head = &a->dev->slabs[class], **spare = &a->dev->spare_slabs[class];
+    struct slab **head = &a->dev->slabs[class], **spare = &a->dev->spare_slabs[class];
     uint32_t index = (uint32_t)(a - s->items);
     s->touched |= a->touched;
     a->start = 0;
@@ -137,9 +137,9 @@ bool slab_is_slab(const void *what)
     return what != NULL && *(const uint32_t *)what == SLAB_MAGIC;
 }
 
-allocation *slab_find(void *found, CUdeviceptr at)
+struct allocation *slab_find(void *found, CUdeviceptr at)
 {
-    slab *s = found;
-    allocation *a = &s->items[(at - s->start) / s->piece];
+    struct slab *s = found;
+    struct allocation *a = &s->items[(at - s->start) / s->piece];
     return a->start != 0 && at < a->start + a->size ? a : NULL;
 }

@@ -4,11 +4,11 @@
 
 #include "cuda/memory.h"
 
-CUresult slab_allocate(CUcontext ctx, size_t size, allocation **out);
-void slab_free(allocation *a);
+CUresult slab_allocate(CUcontext ctx, size_t size, struct allocation **out);
+void slab_free(struct allocation *a);
 /* Whether what arena_get returned is a slab. */
 bool slab_is_slab(const void *what);
 /* The allocation at an address of a slab, or NULL. */
-allocation *slab_find(void *found, CUdeviceptr at);
+struct allocation *slab_find(void *found, CUdeviceptr at);
 
 #endif

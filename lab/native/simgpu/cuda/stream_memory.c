@@ -31,7 +31,7 @@ CUresult cuMemAllocFromPoolAsync(CUdeviceptr *out, size_t size, CUmemoryPool poo
 }
 
 /* What cuMemFreeAsync may free: everything but memory with calls of its own. */
-static bool is_freed_in_order(const allocation *a)
+static bool is_freed_in_order(const struct allocation *a)
 {
     return a->kind == KIND_POOL || a->kind == KIND_PLAIN || a->kind == KIND_GRAPH;
 }
@@ -45,7 +45,7 @@ CUresult cuMemFreeAsync(CUdeviceptr at, CUstream handle)
     if (stream->capture != NULL)
         return capture_add_free(stream, at);
     driver_lock();
-    allocation *a = memory_find(at);
+    struct allocation *a = memory_find(at);
     bool valid = a != NULL && a->start == at && is_freed_in_order(a);
     if (valid)
         memory_free(a);

@@ -9,7 +9,7 @@
 #include <stdint.h>
 #include <stdlib.h>
 
-#define USER_OBJECT_MAGIC 0x55534552u
+#define USER_OBJECT_MAGIC 0x55534552
 
 enum { NO_DESTRUCTOR_SYNC = 1, MOVE = 1 };
 
@@ -69,20 +69,20 @@ CUresult cuUserObjectRelease(CUuserObject object, unsigned int count)
     return is_valid(object, count) ? drop(object, count) : CUDA_ERROR_INVALID_VALUE;
 }
 
-static graph_object *find(CUgraph graph, CUuserObject object)
+static struct graph_object *find(CUgraph graph, CUuserObject object)
 {
-    graph_object *held = graph->objects;
+    struct graph_object *held = graph->objects;
     while (held != NULL && held->object != object)
         held = held->next;
     return held;
 }
 
-static bool add(graph_object **list, CUuserObject object, unsigned int count)
+static bool add(struct graph_object **list, CUuserObject object, unsigned int count)
 {
-    graph_object *held = calloc(1, sizeof *held);
+    struct graph_object *held = calloc(1, sizeof *held);
     if (held == NULL)
         return false;
-    *held = (graph_object){object, count, *list};
+    *held = (struct graph_object){object, count, *list};
     *list = held;
     return true;
 }
@@ -91,7 +91,7 @@ CUresult cuGraphRetainUserObject(CUgraph graph, CUuserObject object, unsigned in
 {
     if (!graph_is_valid(graph) || !is_valid(object, count) || (flags & ~(unsigned int)MOVE) != 0)
         return CUDA_ERROR_INVALID_VALUE;
-    graph_object *held = find(graph, object);
+    struct graph_object *held = find(graph, object);
     if (held != NULL)
         held->count += count;
     else if (!add(&graph->objects, object, count))
@@ -105,14 +105,14 @@ CUresult cuGraphReleaseUserObject(CUgraph graph, CUuserObject object, unsigned i
 {
     if (!graph_is_valid(graph) || !is_valid(object, count))
         return CUDA_ERROR_INVALID_VALUE;
-    graph_object *held = find(graph, object);
+    struct graph_object *held = find(graph, object);
     if (held == NULL || held->count < count)
         return CUDA_ERROR_INVALID_VALUE;
     held->count -= count;
     return drop(object, count);
 }
 
-bool user_objects_copy(graph_object **to, const graph_object *from)
+bool user_objects_copy(struct graph_object **to, const struct graph_object *from)
 {
     for (; from != NULL; from = from->next) {
         if (from->count == 0)
@@ -124,10 +124,10 @@ bool user_objects_copy(graph_object **to, const graph_object *from)
     return true;
 }
 
-void user_objects_release(graph_object **objects)
+void user_objects_release(struct graph_object **objects)
 {
     while (*objects != NULL) {
-        graph_object *held = *objects;
+        struct graph_object *held = *objects;
         *objects = held->next;
         if (held->count > 0)
             drop(held->object, held->count);

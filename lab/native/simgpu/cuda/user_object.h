@@ -8,15 +8,15 @@
 #include <stdbool.h>
 
 /* The references that a graph has to one object. */
-typedef struct graph_object {
+struct graph_object {
     CUuserObject object;
     unsigned int count;
     struct graph_object *next;
-} graph_object;
+};
 
 /* A clone of a graph has as many references as the original. False without host memory. */
-bool user_objects_copy(graph_object **to, const graph_object *from);
+bool user_objects_copy(struct graph_object **to, const struct graph_object *from);
 /* The graph is gone. */
-void user_objects_release(graph_object **objects);
+void user_objects_release(struct graph_object **objects);
 
 #endif

@@ -7,25 +7,25 @@
 
 #include <stdlib.h>
 
-#define MEMORY_MAGIC 0x564d4d48u
+#define MEMORY_MAGIC 0x564d4d48
 
-vmm_memory *vmm_find(CUmemGenericAllocationHandle handle)
+struct vmm_memory *vmm_find(CUmemGenericAllocationHandle handle)
 {
-    vmm_memory *memory = (vmm_memory *)(uintptr_t)handle;
+    struct vmm_memory *memory = (struct vmm_memory *)(uintptr_t)handle;
     return memory != NULL && memory->magic == MEMORY_MAGIC ? memory : NULL;
 }
 
-CUmemGenericAllocationHandle vmm_handle(vmm_memory *memory)
+CUmemGenericAllocationHandle vmm_handle(struct vmm_memory *memory)
 {
     return (CUmemGenericAllocationHandle)(uintptr_t)memory;
 }
 
-void vmm_fill(vmm_memory *memory, device *dev, size_t size, const CUmemAllocationProp *prop)
+void vmm_fill(struct vmm_memory *memory, struct device *dev, size_t size, const CUmemAllocationProp *prop)
 {
-    *memory = (vmm_memory){.magic = MEMORY_MAGIC, .references = 1, .dev = dev, .size = size, .prop = *prop};
+    *memory = (struct vmm_memory){.magic = MEMORY_MAGIC, .references = 1, .dev = dev, .size = size, .prop = *prop};
 }
 
-static void release(vmm_memory *memory)
+static void release(struct vmm_memory *memory)
 {
     if (--memory->references > 0)
         return;
@@ -46,7 +46,7 @@ static bool is_granules(size_t size)
 CUresult cuMemGetAllocationGranularity(size_t *granularity, const CUmemAllocationProp *prop,
                                        CUmemAllocationGranularity_flags option)
 {
-    device *dev;
+    struct device *dev;
     (void)option;
     TRY(driver_check_ready());
     if (granularity == NULL || prop == NULL)
@@ -59,13 +59,13 @@ CUresult cuMemGetAllocationGranularity(size_t *granularity, const CUmemAllocatio
 CUresult cuMemCreate(CUmemGenericAllocationHandle *out, size_t size, const CUmemAllocationProp *prop,
                      unsigned long long flags)
 {
-    device *dev;
+    struct device *dev;
     TRY(driver_check_ready());
     if (out == NULL || prop == NULL || flags != 0 || !is_granules(size) ||
         prop->type != CU_MEM_ALLOCATION_TYPE_PINNED || prop->location.type != CU_MEM_LOCATION_TYPE_DEVICE)
         return CUDA_ERROR_INVALID_VALUE;
     TRY(device_find(prop->location.id, &dev));
-    vmm_memory *memory = calloc(1, sizeof *memory);
+    struct vmm_memory *memory = calloc(1, sizeof *memory);
     uint32_t mib = memory_round_up_mib(size);
     driver_lock();
     bool taken = memory != NULL && charge_take(dev, mib);
@@ -83,7 +83,7 @@ CUresult cuMemCreate(CUmemGenericAllocationHandle *out, size_t size, const CUmem
 CUresult cuMemRelease(CUmemGenericAllocationHandle handle)
 {
     driver_lock();
-    vmm_memory *memory = vmm_find(handle);
+    struct vmm_memory *memory = vmm_find(handle);
     if (memory != NULL)
         release(memory);
     driver_unlock();
@@ -126,12 +126,12 @@ CUresult cuMemAddressFree(CUdeviceptr start, size_t size)
 }
 
 /* Called with the lock held. */
-static bool map(CUdeviceptr start, size_t size, vmm_memory *memory)
+static bool map(CUdeviceptr start, size_t size, struct vmm_memory *memory)
 {
-    allocation *a = calloc(1, sizeof *a);
+    struct allocation *a = calloc(1, sizeof *a);
     if (a == NULL)
         return false;
-    *a = (allocation){.start = start, .size = size, .kind = KIND_VIRTUAL, .dev = memory->dev, .extra = memory};
+    *a = (struct allocation){.start = start, .size = size, .kind = KIND_VIRTUAL, .dev = memory->dev, .extra = memory};
     arena_set(start, size, a);
     memory->references++;
     return true;
@@ -144,14 +144,14 @@ CUresult cuMemMap(CUdeviceptr start, size_t size, size_t offset, CUmemGenericAll
     if (flags != 0 || !is_granules(size) || start % PAGE_BYTES != 0)
         return CUDA_ERROR_INVALID_VALUE;
     driver_lock();
-    vmm_memory *memory = vmm_find(handle);
+    struct vmm_memory *memory = vmm_find(handle);
     bool valid = memory != NULL && offset <= memory->size && size <= memory->size - offset && is_unmapped(start, size);
     bool mapped = valid && map(start, size, memory);
     driver_unlock();
     return mapped ? CUDA_SUCCESS : CUDA_ERROR_INVALID_VALUE;
 }
 
-static void unmap(allocation *a)
+static void unmap(struct allocation *a)
 {
     if (a->touched)
         arena_discard(a->start, a->size);
@@ -165,7 +165,7 @@ CUresult cuMemUnmap(CUdeviceptr start, size_t size)
     bool valid = true;
     driver_lock();
     for (size_t at = 0; valid && at < size;) {
-        allocation *a = memory_find(start + at);
+        struct allocation *a = memory_find(start + at);
         valid = a != NULL && a->kind == KIND_VIRTUAL && a->start == start + at && a->size <= size - at;
         if (valid) {
             at += a->size;
@@ -181,7 +181,7 @@ CUresult cuMemSetAccess(CUdeviceptr start, size_t size, const CUmemAccessDesc *d
     if (desc == NULL || count == 0 || size == 0)
         return CUDA_ERROR_INVALID_VALUE;
     driver_lock();
-    allocation *a = memory_find(start);
+    struct allocation *a = memory_find(start);
     driver_unlock();
     return a != NULL && a->kind == KIND_VIRTUAL ? CUDA_SUCCESS : CUDA_ERROR_INVALID_VALUE;
 }
@@ -191,7 +191,7 @@ CUresult cuMemGetAccess(unsigned long long *flags, const CUmemLocation *location
     if (flags == NULL || location == NULL)
         return CUDA_ERROR_INVALID_VALUE;
     driver_lock();
-    allocation *a = memory_find(at);
+    struct allocation *a = memory_find(at);
     driver_unlock();
     *flags = a != NULL && device_at(location->id) == a->dev ? 3 : 0;
     return a != NULL ? CUDA_SUCCESS : CUDA_ERROR_INVALID_VALUE;
@@ -199,7 +199,7 @@ CUresult cuMemGetAccess(unsigned long long *flags, const CUmemLocation *location
 
 CUresult cuMemGetAllocationPropertiesFromHandle(CUmemAllocationProp *prop, CUmemGenericAllocationHandle handle)
 {
-    vmm_memory *memory = vmm_find(handle);
+    struct vmm_memory *memory = vmm_find(handle);
     if (memory == NULL || prop == NULL)
         return CUDA_ERROR_INVALID_VALUE;
     *prop = memory->prop;
@@ -209,10 +209,10 @@ CUresult cuMemGetAllocationPropertiesFromHandle(CUmemAllocationProp *prop, CUmem
 CUresult cuMemRetainAllocationHandle(CUmemGenericAllocationHandle *out, void *at)
 {
     driver_lock();
-    allocation *a = memory_find((CUdeviceptr)(uintptr_t)at);
+    struct allocation *a = memory_find((CUdeviceptr)(uintptr_t)at);
     bool valid = out != NULL && a != NULL && a->kind == KIND_VIRTUAL;
     if (valid) {
-        vmm_memory *memory = a->extra;
+        struct vmm_memory *memory = a->extra;
         memory->references++;
         *out = vmm_handle(memory);
     }

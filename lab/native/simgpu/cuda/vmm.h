@@ -6,19 +6,19 @@
 #include "core/imports.h"
 #include "cuda/device.h"
 
-typedef struct {
+struct vmm_memory {
     uint32_t magic, references;
-    device *dev;
+    struct device *dev;
     size_t size;
     uint32_t mib;
     CUmemAllocationProp prop;
-    imported what; /* number 0: never exported; an owner other than this process: imported */
-} vmm_memory;
+    struct imported what; /* number 0: never exported; an owner other than this process: imported */
+};
 
 /* The memory of a handle, or NULL. */
-vmm_memory *vmm_find(CUmemGenericAllocationHandle handle);
-CUmemGenericAllocationHandle vmm_handle(vmm_memory *memory);
+struct vmm_memory *vmm_find(CUmemGenericAllocationHandle handle);
+CUmemGenericAllocationHandle vmm_handle(struct vmm_memory *memory);
 /* Fills the record of new or imported memory, with one reference. */
-void vmm_fill(vmm_memory *memory, device *dev, size_t size, const CUmemAllocationProp *prop);
+void vmm_fill(struct vmm_memory *memory, struct device *dev, size_t size, const CUmemAllocationProp *prop);
 
 #endif

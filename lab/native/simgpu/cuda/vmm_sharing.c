@@ -9,14 +9,14 @@
 #include <unistd.h>
 
 /* What an exported file contains. */
-typedef struct {
+struct contents {
     uint64_t size;
     CUmemAllocationProp prop;
-    imported what;
-    vmm_memory *here; /* in the owner's process */
-} contents;
+    struct imported what;
+    struct vmm_memory *here; /* in the owner's process */
+};
 
-static CUresult write_file(const contents *c, int *out)
+static CUresult write_file(const struct contents *c, int *out)
 {
     int file = memfd_create("simgpu", MFD_CLOEXEC);
     if (file >= 0 && pwrite(file, c, sizeof *c, 0) == sizeof *c) {
@@ -31,23 +31,23 @@ static CUresult write_file(const contents *c, int *out)
 CUresult cuMemExportToShareableHandle(void *out, CUmemGenericAllocationHandle handle, CUmemAllocationHandleType type,
                                       unsigned long long flags)
 {
-    contents c = {0};
+    struct contents c = {0};
     TRY(driver_check_ready());
     if (type != CU_MEM_HANDLE_TYPE_POSIX_FILE_DESCRIPTOR)
         return CUDA_ERROR_NOT_SUPPORTED;
     driver_lock();
-    vmm_memory *memory = vmm_find(handle);
+    struct vmm_memory *memory = vmm_find(handle);
     bool valid = out != NULL && flags == 0 && memory != NULL && (memory->prop.requestedHandleTypes & type) != 0;
     if (valid) {
         if (memory->what.number == 0)
             memory->what = exported_describe(memory->dev, ++driver.next_id, memory->mib);
-        c = (contents){.size = memory->size, .prop = memory->prop, .what = memory->what, .here = memory};
+        c = (struct contents){.size = memory->size, .prop = memory->prop, .what = memory->what, .here = memory};
     }
     driver_unlock();
     return valid ? write_file(&c, out) : CUDA_ERROR_INVALID_VALUE;
 }
 
-static CUresult open_own(const contents *c, CUmemGenericAllocationHandle *out)
+static CUresult open_own(const struct contents *c, CUmemGenericAllocationHandle *out)
 {
     driver_lock();
     c->here->references++;
@@ -56,9 +56,9 @@ static CUresult open_own(const contents *c, CUmemGenericAllocationHandle *out)
     return CUDA_SUCCESS;
 }
 
-static CUresult open_imported(const contents *c, device *dev, CUmemGenericAllocationHandle *out)
+static CUresult open_imported(const struct contents *c, struct device *dev, CUmemGenericAllocationHandle *out)
 {
-    vmm_memory *memory = calloc(1, sizeof *memory);
+    struct vmm_memory *memory = calloc(1, sizeof *memory);
     driver_lock();
     bool opened = memory != NULL && exported_open(&c->what);
     driver_unlock();
@@ -74,13 +74,13 @@ static CUresult open_imported(const contents *c, device *dev, CUmemGenericAlloca
 
 CUresult cuMemImportFromShareableHandle(CUmemGenericAllocationHandle *out, void *file, CUmemAllocationHandleType type)
 {
-    contents c;
+    struct contents c;
     TRY(driver_check_ready());
     if (type != CU_MEM_HANDLE_TYPE_POSIX_FILE_DESCRIPTOR)
         return CUDA_ERROR_NOT_SUPPORTED;
     if (out == NULL || pread((int)(intptr_t)file, &c, sizeof c, 0) != sizeof c)
         return CUDA_ERROR_INVALID_VALUE;
-    device *dev = device_at(c.prop.location.id);
+    struct device *dev = device_at(c.prop.location.id);
     if (dev == NULL || !exported_has_owner(&c.what))
         return CUDA_ERROR_INVALID_VALUE;
     return exported_is_own(&c.what) ? open_own(&c, out) : open_imported(&c, dev, out);

@@ -4,7 +4,7 @@
 
 #include <stdio.h>
 
-void bus_fill_address(const simgpu_gpu *gpu, nvmlPciInfo_t *pci)
+void bus_fill_address(const struct simgpu_gpu *gpu, nvmlPciInfo_t *pci)
 {
     *pci = (nvmlPciInfo_t){.domain = gpu->pci_domain, .bus = gpu->pci_bus, .device = gpu->pci_slot};
     snprintf(pci->busId, sizeof pci->busId, "%s", gpu->bus_id);
@@ -12,7 +12,7 @@ void bus_fill_address(const simgpu_gpu *gpu, nvmlPciInfo_t *pci)
 
 nvmlReturn_t nvmlDeviceGetPciInfo_v3(nvmlDevice_t device, nvmlPciInfo_t *pci)
 {
-    simgpu_gpu *gpu;
+    struct simgpu_gpu *gpu;
     TRY(device_find(device, pci, &gpu));
     bus_fill_address(gpu, pci);
     pci->pciDeviceId = gpu->pci_device;
@@ -35,7 +35,7 @@ nvmlReturn_t nvmlDeviceGetPciInfo_v2(nvmlDevice_t device, nvmlPciInfo_t *pci)
 nvmlReturn_t nvmlDeviceGetPciInfoExt(nvmlDevice_t device, nvmlPciInfoExt_t *pci)
 {
     enum { DISPLAY_CONTROLLER = 3, CONTROLLER_3D = 2 };
-    simgpu_gpu *gpu;
+    struct simgpu_gpu *gpu;
     TRY(device_find(device, pci, &gpu));
     if (pci->version != NVML_STRUCT_VERSION(nvmlPciInfoExt_t, 1))
         return NVML_ERROR_ARGUMENT_VERSION_MISMATCH;
@@ -60,7 +60,7 @@ DEVICE_VALUE(nvmlDeviceGetPcieReplayCounter, unsigned int, 0)
 nvmlReturn_t nvmlDeviceGetPcieThroughput(nvmlDevice_t device, nvmlPcieUtilCounter_t counter,
                                          unsigned int *kib_per_second)
 {
-    simgpu_gpu *gpu;
+    struct simgpu_gpu *gpu;
     (void)counter;
     TRY(device_find(device, kib_per_second, &gpu));
     *kib_per_second = 0;

@@ -5,6 +5,6 @@
 #include "nvml/library.h"
 
 /* Fills the address; what else there is to say becomes 0. */
-void bus_fill_address(const simgpu_gpu *gpu, nvmlPciInfo_t *pci);
+void bus_fill_address(const struct simgpu_gpu *gpu, nvmlPciInfo_t *pci);
 
 #endif

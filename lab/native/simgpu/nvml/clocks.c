@@ -13,7 +13,7 @@ static bool is_in_use(nvmlDevice_t device)
 
 nvmlReturn_t nvmlDeviceGetMaxClockInfo(nvmlDevice_t device, nvmlClockType_t type, unsigned int *mhz)
 {
-    simgpu_gpu *gpu;
+    struct simgpu_gpu *gpu;
     TRY(device_find(device, mhz, &gpu));
     if (type > NVML_CLOCK_VIDEO)
         return NVML_ERROR_INVALID_ARGUMENT;

@@ -5,12 +5,12 @@
 
 /* The compute profile of a GPU instance is the one of all its slices: NVML's number is one less than the slices, with 4
  * for seven. nvidia-smi's id is the same. */
-static unsigned int profile_of(const live_instance *i)
+static unsigned int profile_of(const struct live_instance *i)
 {
-    return i->profile->slices == 7 ? 4 : i->profile->slices - 1u;
+    return i->profile->slices == 7 ? 4 : i->profile->slices - 1;
 }
 
-static nvmlReturn_t find_compute(const void *handle, const void *out, live_instance *found)
+static nvmlReturn_t find_compute(const void *handle, const void *out, struct live_instance *found)
 {
     TRY(instance_find(handle, out, found));
     return found->state.compute ? NVML_SUCCESS : NVML_ERROR_NOT_FOUND;
@@ -19,7 +19,7 @@ static nvmlReturn_t find_compute(const void *handle, const void *out, live_insta
 nvmlReturn_t nvmlGpuInstanceGetComputeInstanceProfileInfo(nvmlGpuInstance_t handle, unsigned int profile,
                                                           unsigned int engines, nvmlComputeInstanceProfileInfo_t *info)
 {
-    live_instance i;
+    struct live_instance i;
     TRY(instance_find(handle, info, &i));
     if (engines != 0 || profile != profile_of(&i))
         return NVML_ERROR_NOT_SUPPORTED;
@@ -38,7 +38,7 @@ nvmlReturn_t nvmlGpuInstanceGetComputeInstanceProfileInfo(nvmlGpuInstance_t hand
 nvmlReturn_t nvmlGpuInstanceGetComputeInstanceRemainingCapacity(nvmlGpuInstance_t handle, unsigned int profile,
                                                                 unsigned int *count)
 {
-    live_instance i;
+    struct live_instance i;
     TRY(instance_find(handle, count, &i));
     *count = !i.state.compute && profile == profile_of(&i);
     return NVML_SUCCESS;
@@ -47,7 +47,7 @@ nvmlReturn_t nvmlGpuInstanceGetComputeInstanceRemainingCapacity(nvmlGpuInstance_
 nvmlReturn_t nvmlGpuInstanceCreateComputeInstance(nvmlGpuInstance_t handle, unsigned int profile,
                                                   nvmlComputeInstance_t *out)
 {
-    live_instance i;
+    struct live_instance i;
     TRY(instance_find(handle, out, &i));
     if (profile != profile_of(&i))
         return NVML_ERROR_INVALID_ARGUMENT;
@@ -58,7 +58,7 @@ nvmlReturn_t nvmlGpuInstanceCreateComputeInstance(nvmlGpuInstance_t handle, unsi
 
 nvmlReturn_t nvmlComputeInstanceDestroy(nvmlComputeInstance_t handle)
 {
-    live_instance i;
+    struct live_instance i;
     TRY(find_compute(handle, handle, &i));
     return instance_error(mig_destroy_compute(&library.m, i.unit));
 }
@@ -66,7 +66,7 @@ nvmlReturn_t nvmlComputeInstanceDestroy(nvmlComputeInstance_t handle)
 nvmlReturn_t nvmlGpuInstanceGetComputeInstances(nvmlGpuInstance_t handle, unsigned int profile,
                                                 nvmlComputeInstance_t *out, unsigned int *count)
 {
-    live_instance i;
+    struct live_instance i;
     TRY(instance_find(handle, count, &i));
     *count = i.state.compute && profile == profile_of(&i);
     if (*count > 0 && out != NULL)
@@ -77,7 +77,7 @@ nvmlReturn_t nvmlGpuInstanceGetComputeInstances(nvmlGpuInstance_t handle, unsign
 nvmlReturn_t nvmlGpuInstanceGetComputeInstanceById(nvmlGpuInstance_t handle, unsigned int id,
                                                    nvmlComputeInstance_t *out)
 {
-    live_instance i;
+    struct live_instance i;
     TRY(find_compute(handle, out, &i));
     if (id != ONLY_ID)
         return NVML_ERROR_NOT_FOUND;
@@ -87,7 +87,7 @@ nvmlReturn_t nvmlGpuInstanceGetComputeInstanceById(nvmlGpuInstance_t handle, uns
 
 nvmlReturn_t nvmlComputeInstanceGetInfo_v2(nvmlComputeInstance_t handle, nvmlComputeInstanceInfo_t *info)
 {
-    live_instance i;
+    struct live_instance i;
     TRY(find_compute(handle, info, &i));
     *info = (nvmlComputeInstanceInfo_t){.device = device_handle(machine_gpu(&library.m, i.unit)->parent),
                                         .gpuInstance = (nvmlGpuInstance_t)handle,

@@ -5,7 +5,7 @@
 #include <stdlib.h>
 #include <time.h>
 
-#define CHECK_EVERY_NS 5000000u
+#define CHECK_EVERY_NS 5000000
 
 struct nvmlEventSet_st {
     bool wanted[SIMGPU_MAX_GPUS];
@@ -29,7 +29,7 @@ nvmlReturn_t nvmlEventSetFree(nvmlEventSet_t set)
 
 nvmlReturn_t nvmlDeviceGetSupportedEventTypes(nvmlDevice_t device, unsigned long long *types)
 {
-    simgpu_gpu *gpu;
+    struct simgpu_gpu *gpu;
     TRY(device_find(device, types, &gpu));
     *types = NVML_EVENT_XID;
     return NVML_SUCCESS;
@@ -42,7 +42,7 @@ static uint64_t read_xid(uint32_t number)
 
 nvmlReturn_t nvmlDeviceRegisterEvents(nvmlDevice_t device, unsigned long long types, nvmlEventSet_t set)
 {
-    simgpu_gpu *gpu;
+    struct simgpu_gpu *gpu;
     TRY(device_find(device, set, &gpu));
     if ((types & ~(unsigned long long)NVML_EVENT_XID) != 0)
         return NVML_ERROR_NOT_SUPPORTED;

@@ -3,7 +3,7 @@
 
 nvmlReturn_t nvmlDeviceGetFieldValues(nvmlDevice_t device, int count, nvmlFieldValue_t *values)
 {
-    simgpu_gpu *gpu;
+    struct simgpu_gpu *gpu;
     TRY(device_find(device, values, &gpu));
     for (int i = 0; i < count; i++)
         values[i].nvmlReturn = NVML_ERROR_NOT_SUPPORTED;

@@ -3,7 +3,7 @@
 
 static nvmlReturn_t create(nvmlDevice_t device, unsigned int id, unsigned int start, nvmlGpuInstance_t *out)
 {
-    simgpu_gpu *gpu;
+    struct simgpu_gpu *gpu;
     uint32_t unit;
     TRY(instance_find_gpu(device, out, &gpu));
     uint32_t number = instance_find_profile(gpu, id);
@@ -27,7 +27,7 @@ nvmlReturn_t nvmlDeviceCreateGpuInstanceWithPlacement(nvmlDevice_t device, unsig
 
 nvmlReturn_t nvmlGpuInstanceDestroy(nvmlGpuInstance_t handle)
 {
-    live_instance found;
+    struct live_instance found;
     TRY(instance_find(handle, handle, &found));
     return instance_error(mig_destroy(&library.m, found.unit));
 }
@@ -35,7 +35,7 @@ nvmlReturn_t nvmlGpuInstanceDestroy(nvmlGpuInstance_t handle)
 nvmlReturn_t nvmlDeviceGetGpuInstances(nvmlDevice_t device, unsigned int id, nvmlGpuInstance_t *out,
                                        unsigned int *count)
 {
-    simgpu_gpu *gpu;
+    struct simgpu_gpu *gpu;
     TRY(instance_find_gpu(device, count, &gpu));
     uint32_t number = instance_find_profile(gpu, id);
     if (number == NO_PROFILE || out == NULL)
@@ -43,7 +43,7 @@ nvmlReturn_t nvmlDeviceGetGpuInstances(nvmlDevice_t device, unsigned int id, nvm
     *count = 0;
     for (unsigned int next = 0; next < 2 * gpu->mig_slices; next++) /* in the order of their ids */
         for (uint32_t unit = gpu->first_unit; unit < gpu->first_unit + SIMGPU_MIG_UNITS; unit++) {
-            mig_instance i = mig_read_instance(&library.m, unit);
+            struct mig_instance i = mig_read_instance(&library.m, unit);
             if (i.exists && i.id == next && i.profile == number)
                 out[(*count)++] = (nvmlGpuInstance_t)&library.units[unit];
         }
@@ -52,10 +52,10 @@ nvmlReturn_t nvmlDeviceGetGpuInstances(nvmlDevice_t device, unsigned int id, nvm
 
 nvmlReturn_t nvmlDeviceGetGpuInstanceById(nvmlDevice_t device, unsigned int id, nvmlGpuInstance_t *out)
 {
-    simgpu_gpu *gpu;
+    struct simgpu_gpu *gpu;
     TRY(instance_find_gpu(device, out, &gpu));
     for (uint32_t unit = gpu->first_unit; unit < gpu->first_unit + SIMGPU_MIG_UNITS; unit++) {
-        mig_instance i = mig_read_instance(&library.m, unit);
+        struct mig_instance i = mig_read_instance(&library.m, unit);
         if (!i.exists || i.id != id)
             continue;
         *out = (nvmlGpuInstance_t)&library.units[unit];
@@ -66,7 +66,7 @@ nvmlReturn_t nvmlDeviceGetGpuInstanceById(nvmlDevice_t device, unsigned int id, 
 
 nvmlReturn_t nvmlGpuInstanceGetInfo(nvmlGpuInstance_t handle, nvmlGpuInstanceInfo_t *info)
 {
-    live_instance found;
+    struct live_instance found;
     TRY(instance_find(handle, info, &found));
     *info = (nvmlGpuInstanceInfo_t){.device = device_handle(machine_gpu(&library.m, found.unit)->parent),
                                     .id = found.state.id,

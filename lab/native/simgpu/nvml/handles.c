@@ -52,7 +52,7 @@ static nvmlReturn_t find_by_text(const char *text, size_t offset, nvmlDevice_t *
 
 nvmlReturn_t nvmlDeviceGetHandleByUUID(const char *uuid, nvmlDevice_t *device)
 {
-    nvmlReturn_t result = find_by_text(uuid, offsetof(simgpu_gpu, uuid), device);
+    nvmlReturn_t result = find_by_text(uuid, offsetof(struct simgpu_gpu, uuid), device);
     if (result != NVML_ERROR_NOT_FOUND)
         return result;
     for (uint32_t unit = library.m.head->gpu_count; unit < library.m.head->unit_count; unit++) {
@@ -66,12 +66,12 @@ nvmlReturn_t nvmlDeviceGetHandleByUUID(const char *uuid, nvmlDevice_t *device)
 
 nvmlReturn_t nvmlDeviceGetHandleBySerial(const char *serial, nvmlDevice_t *device)
 {
-    return find_by_text(serial, offsetof(simgpu_gpu, serial), device);
+    return find_by_text(serial, offsetof(struct simgpu_gpu, serial), device);
 }
 
 nvmlReturn_t nvmlDeviceGetHandleByPciBusId_v2(const char *bus_id, nvmlDevice_t *device)
 {
-    pci_address address;
+    struct pci_address address;
     TRY(library_check_ready());
     if (bus_id == NULL || device == NULL || !pci_read_address(bus_id, &address))
         return NVML_ERROR_INVALID_ARGUMENT;

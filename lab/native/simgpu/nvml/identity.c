@@ -6,7 +6,7 @@
 #define DEVICE_TEXT(function, value)                                                                                   \
     nvmlReturn_t function(nvmlDevice_t device, char *text, unsigned int length)                                        \
     {                                                                                                                  \
-        simgpu_gpu *gpu;                                                                                               \
+        struct simgpu_gpu *gpu;                                                                                        \
         TRY(device_find(device, text, &gpu));                                                                          \
         return text_copy(text, length, value);                                                                         \
     }
@@ -28,7 +28,7 @@ DEVICE_VALUE(nvmlDeviceGetMultiGpuBoard, unsigned int, 0)
 
 nvmlReturn_t nvmlDeviceGetCudaComputeCapability(nvmlDevice_t device, int *major, int *minor)
 {
-    simgpu_gpu *gpu;
+    struct simgpu_gpu *gpu;
     TRY(device_find(device, major, &gpu));
     if (minor == NULL)
         return NVML_ERROR_INVALID_ARGUMENT;
@@ -40,12 +40,12 @@ nvmlReturn_t nvmlDeviceGetCudaComputeCapability(nvmlDevice_t device, int *major,
 /* Of a MIG device; whole GPUs have none. */
 nvmlReturn_t nvmlDeviceGetAttributes_v2(nvmlDevice_t device, nvmlDeviceAttributes_t *attributes)
 {
-    simgpu_gpu *gpu;
+    struct simgpu_gpu *gpu;
     TRY(device_find(device, attributes, &gpu));
-    mig_instance instance = mig_read_instance(&library.m, device->gpu);
+    struct mig_instance instance = mig_read_instance(&library.m, device->gpu);
     if (!instance.exists)
         return NVML_ERROR_NOT_SUPPORTED;
-    const simgpu_mig_profile *profile = mig_profile_of(&library.m, device->gpu, instance);
+    const struct simgpu_mig_profile *profile = mig_profile_of(&library.m, device->gpu, instance);
     *attributes = (nvmlDeviceAttributes_t){.multiprocessorCount = profile->sms,
                                            .sharedCopyEngineCount = profile->copy_engines,
                                            .sharedDecoderCount = profile->decoders,

@@ -4,7 +4,7 @@
 #include <stdio.h>
 
 /* By NVML's own number of a profile, which nvidia-smi does not show. */
-static uint32_t find_by_index(const simgpu_gpu *gpu, unsigned int index)
+static uint32_t find_by_index(const struct simgpu_gpu *gpu, unsigned int index)
 {
     for (uint32_t i = 0; i < gpu->mig_profiles; i++)
         if (gpu->profiles[i].index == index)
@@ -12,13 +12,13 @@ static uint32_t find_by_index(const simgpu_gpu *gpu, unsigned int index)
     return NO_PROFILE;
 }
 
-static nvmlReturn_t describe(const simgpu_gpu *gpu, uint32_t number, nvmlGpuInstanceProfileInfo_v2_t *info)
+static nvmlReturn_t describe(const struct simgpu_gpu *gpu, uint32_t number, nvmlGpuInstanceProfileInfo_v2_t *info)
 {
     if (number == NO_PROFILE)
         return NVML_ERROR_NOT_SUPPORTED;
     if (info->version != NVML_STRUCT_VERSION(nvmlGpuInstanceProfileInfo_v2_t, 2))
         return NVML_ERROR_ARGUMENT_VERSION_MISMATCH;
-    const simgpu_mig_profile *p = &gpu->profiles[number];
+    const struct simgpu_mig_profile *p = &gpu->profiles[number];
     *info = (nvmlGpuInstanceProfileInfo_v2_t){.version = info->version,
                                               .id = p->id,
                                               .sliceCount = p->slices,
@@ -37,7 +37,7 @@ static nvmlReturn_t describe(const simgpu_gpu *gpu, uint32_t number, nvmlGpuInst
 nvmlReturn_t nvmlDeviceGetGpuInstanceProfileInfoV(nvmlDevice_t device, unsigned int profile,
                                                   nvmlGpuInstanceProfileInfo_v2_t *info)
 {
-    simgpu_gpu *gpu;
+    struct simgpu_gpu *gpu;
     TRY(instance_find_gpu(device, info, &gpu));
     return describe(gpu, find_by_index(gpu, profile), info);
 }
@@ -45,7 +45,7 @@ nvmlReturn_t nvmlDeviceGetGpuInstanceProfileInfoV(nvmlDevice_t device, unsigned 
 nvmlReturn_t nvmlDeviceGetGpuInstanceProfileInfoByIdV(nvmlDevice_t device, unsigned int id,
                                                       nvmlGpuInstanceProfileInfo_v2_t *info)
 {
-    simgpu_gpu *gpu;
+    struct simgpu_gpu *gpu;
     TRY(instance_find_gpu(device, info, &gpu));
     return describe(gpu, instance_find_profile(gpu, id), info);
 }
@@ -53,7 +53,7 @@ nvmlReturn_t nvmlDeviceGetGpuInstanceProfileInfoByIdV(nvmlDevice_t device, unsig
 nvmlReturn_t nvmlDeviceGetGpuInstanceProfileInfo(nvmlDevice_t device, unsigned int profile,
                                                  nvmlGpuInstanceProfileInfo_t *info)
 {
-    simgpu_gpu *gpu;
+    struct simgpu_gpu *gpu;
     nvmlGpuInstanceProfileInfo_v2_t all = {.version = NVML_STRUCT_VERSION(nvmlGpuInstanceProfileInfo_v2_t, 2)};
     TRY(instance_find_gpu(device, info, &gpu));
     TRY(describe(gpu, find_by_index(gpu, profile), &all));
@@ -74,7 +74,7 @@ nvmlReturn_t nvmlDeviceGetGpuInstanceProfileInfo(nvmlDevice_t device, unsigned i
 nvmlReturn_t nvmlDeviceGetGpuInstancePossiblePlacements_v2(nvmlDevice_t device, unsigned int id,
                                                            nvmlGpuInstancePlacement_t *out, unsigned int *count)
 {
-    simgpu_gpu *gpu;
+    struct simgpu_gpu *gpu;
     TRY(instance_find_gpu(device, count, &gpu));
     uint32_t number = instance_find_profile(gpu, id);
     if (number == NO_PROFILE)
@@ -94,12 +94,12 @@ nvmlReturn_t nvmlDeviceGetGpuInstancePossiblePlacements_v2(nvmlDevice_t device, 
 /* How many more instances fit, from the first place on. */
 nvmlReturn_t nvmlDeviceGetGpuInstanceRemainingCapacity(nvmlDevice_t device, unsigned int id, unsigned int *count)
 {
-    simgpu_gpu *gpu;
+    struct simgpu_gpu *gpu;
     TRY(instance_find_gpu(device, count, &gpu));
     uint32_t number = instance_find_profile(gpu, id);
     if (number == NO_PROFILE)
         return NVML_ERROR_INVALID_ARGUMENT;
-    const simgpu_mig_profile *profile = &gpu->profiles[number];
+    const struct simgpu_mig_profile *profile = &gpu->profiles[number];
     uint32_t free = 0, next = 0;
     if (mig_is_enabled(&library.m, device->gpu))
         free = mig_free_places(&library.m, device->gpu, number);

@@ -4,7 +4,7 @@
 #include <pthread.h>
 #include <stdatomic.h>
 
-library_state library;
+struct library_state library;
 static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
 
 nvmlReturn_t library_check_ready(void)

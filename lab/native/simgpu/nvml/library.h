@@ -9,21 +9,21 @@
 #include <stdbool.h>
 
 /* For how long a killed process's memory may still be shown. A driver takes that long too, and queries are cheap. */
-#define MEMORY_PAUSE_NS 5000000u
+#define MEMORY_PAUSE_NS 5000000
 
 struct nvmlDevice_st {
     uint32_t gpu;   /* number in the machine file */
     uint32_t index; /* among the visible ones; not used for a MIG device */
 };
 
-typedef struct {
-    machine m;
+struct library_state {
+    struct machine m;
     _Atomic uint32_t uses;
     struct nvmlDevice_st devices[SIMGPU_MAX_GPUS];
     struct nvmlDevice_st units[SIMGPU_MAX_UNITS]; /* MIG devices, and GPU and compute instances, by their numbers */
-} library_state;
+};
 
-extern library_state library;
+extern struct library_state library;
 
 /* An error when nvmlInit was not called, or nvmlShutdown as often. */
 nvmlReturn_t library_check_ready(void);

@@ -4,7 +4,7 @@
 #include "core/slots.h"
 #include "nvml/device.h"
 
-static nvmlMemory_t read_memory(const struct nvmlDevice_st *device, const simgpu_gpu *gpu)
+static nvmlMemory_t read_memory(const struct nvmlDevice_st *device, const struct simgpu_gpu *gpu)
 {
     slots_sweep(&library.m, MEMORY_PAUSE_NS);
     uint64_t used = ledger_used(&library.m, device->gpu);
@@ -16,7 +16,7 @@ static nvmlMemory_t read_memory(const struct nvmlDevice_st *device, const simgpu
 
 nvmlReturn_t nvmlDeviceGetMemoryInfo(nvmlDevice_t device, nvmlMemory_t *memory)
 {
-    simgpu_gpu *gpu;
+    struct simgpu_gpu *gpu;
     TRY(device_find(device, memory, &gpu));
     *memory = read_memory(device, gpu);
     return NVML_SUCCESS;
@@ -24,7 +24,7 @@ nvmlReturn_t nvmlDeviceGetMemoryInfo(nvmlDevice_t device, nvmlMemory_t *memory)
 
 nvmlReturn_t nvmlDeviceGetMemoryInfo_v2(nvmlDevice_t device, nvmlMemory_v2_t *memory)
 {
-    simgpu_gpu *gpu;
+    struct simgpu_gpu *gpu;
     TRY(device_find(device, memory, &gpu));
     if (memory->version != NVML_STRUCT_VERSION(nvmlMemory_v2_t, 2))
         return NVML_ERROR_ARGUMENT_VERSION_MISMATCH;
@@ -38,7 +38,7 @@ nvmlReturn_t nvmlDeviceGetMemoryInfo_v2(nvmlDevice_t device, nvmlMemory_v2_t *me
 
 nvmlReturn_t nvmlDeviceGetBAR1MemoryInfo(nvmlDevice_t device, nvmlBAR1Memory_t *memory)
 {
-    simgpu_gpu *gpu;
+    struct simgpu_gpu *gpu;
     TRY(device_find(device, memory, &gpu));
     uint64_t total = gpu->bar1_mib * MIB, used = 2 * MIB;
     *memory = (nvmlBAR1Memory_t){.bar1Total = total, .bar1Free = total - used, .bar1Used = used};

@@ -3,7 +3,7 @@
 
 nvmlReturn_t nvmlDeviceGetEccMode(nvmlDevice_t device, nvmlEnableState_t *current, nvmlEnableState_t *pending)
 {
-    simgpu_gpu *gpu;
+    struct simgpu_gpu *gpu;
     TRY(device_find(device, current, &gpu));
     if (pending == NULL)
         return NVML_ERROR_INVALID_ARGUMENT;
@@ -14,7 +14,7 @@ nvmlReturn_t nvmlDeviceGetEccMode(nvmlDevice_t device, nvmlEnableState_t *curren
 nvmlReturn_t nvmlDeviceGetTotalEccErrors(nvmlDevice_t device, nvmlMemoryErrorType_t type, nvmlEccCounterType_t counter,
                                          unsigned long long *count)
 {
-    simgpu_gpu *gpu;
+    struct simgpu_gpu *gpu;
     (void)type, (void)counter;
     TRY(device_find(device, count, &gpu));
     *count = 0;
@@ -32,7 +32,7 @@ nvmlReturn_t nvmlDeviceGetMemoryErrorCounter(nvmlDevice_t device, nvmlMemoryErro
 nvmlReturn_t nvmlDeviceGetRetiredPages(nvmlDevice_t device, nvmlPageRetirementCause_t cause, unsigned int *count,
                                        unsigned long long *addresses)
 {
-    simgpu_gpu *gpu;
+    struct simgpu_gpu *gpu;
     (void)cause, (void)addresses;
     TRY(device_find(device, count, &gpu));
     *count = 0;
@@ -42,7 +42,7 @@ nvmlReturn_t nvmlDeviceGetRetiredPages(nvmlDevice_t device, nvmlPageRetirementCa
 nvmlReturn_t nvmlDeviceGetRemappedRows(nvmlDevice_t device, unsigned int *correctable, unsigned int *uncorrectable,
                                        unsigned int *pending, unsigned int *failed)
 {
-    simgpu_gpu *gpu;
+    struct simgpu_gpu *gpu;
     TRY(device_find(device, correctable, &gpu));
     if (gpu->compute_major < 8)
         return NVML_ERROR_NOT_SUPPORTED;

@@ -20,7 +20,7 @@ static nvmlReturn_t find_cgroup(const char *path, uint64_t *cgroup)
 
 nvmlReturn_t nvmlDeviceSetMemoryLimits_v1(nvmlDevice_t device, nvmlSetMemoryLimits_v1_t *limits)
 {
-    simgpu_gpu *gpu;
+    struct simgpu_gpu *gpu;
     uint64_t cgroup;
     TRY(device_find(device, limits, &gpu));
     TRY(find_cgroup(limits->nameSpace, &cgroup));
@@ -28,15 +28,16 @@ nvmlReturn_t nvmlDeviceSetMemoryLimits_v1(nvmlDevice_t device, nvmlSetMemoryLimi
     bool unlimited = limits->hardLimit == NVML_DEVICE_MEMORY_LIMIT_MAX;
     if (limits->softLimit > limits->hardLimit || limits->softLimit > total || (!unlimited && limits->hardLimit > total))
         return NVML_ERROR_INVALID_ARGUMENT;
-    cgroup_limit limit = {cgroup, device->gpu, limits->softLimit, unlimited ? CGROUP_UNLIMITED : limits->hardLimit};
+    struct cgroup_limit limit = {cgroup, device->gpu, limits->softLimit,
+                                 unlimited ? CGROUP_UNLIMITED : limits->hardLimit};
     return cgroups_set_limit(limit) ? NVML_SUCCESS : NVML_ERROR_UNKNOWN;
 }
 
 nvmlReturn_t nvmlDeviceGetMemoryLimits_v1(nvmlDevice_t device, nvmlGetMemoryLimits_v1_t *limits)
 {
-    simgpu_gpu *gpu;
+    struct simgpu_gpu *gpu;
     uint64_t cgroup;
-    cgroup_limit limit;
+    struct cgroup_limit limit;
     TRY(device_find(device, limits, &gpu));
     TRY(find_cgroup(limits->nameSpace, &cgroup));
     if (!cgroups_find_limit(cgroup, device->gpu, &limit))

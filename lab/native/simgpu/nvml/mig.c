@@ -7,7 +7,7 @@
 
 nvmlReturn_t nvmlDeviceGetMigMode(nvmlDevice_t device, unsigned int *current, unsigned int *pending)
 {
-    simgpu_gpu *gpu;
+    struct simgpu_gpu *gpu;
     TRY(device_find_gpu(device, current, &gpu));
     if (pending == NULL)
         return NVML_ERROR_INVALID_ARGUMENT;
@@ -21,7 +21,7 @@ nvmlReturn_t nvmlDeviceGetMigMode(nvmlDevice_t device, unsigned int *current, un
 
 nvmlReturn_t nvmlDeviceSetMigMode(nvmlDevice_t device, unsigned int mode, nvmlReturn_t *status)
 {
-    simgpu_gpu *gpu;
+    struct simgpu_gpu *gpu;
     TRY(instance_find_gpu(device, status, &gpu));
     if (mode > 1)
         return NVML_ERROR_INVALID_ARGUMENT;
@@ -31,7 +31,7 @@ nvmlReturn_t nvmlDeviceSetMigMode(nvmlDevice_t device, unsigned int mode, nvmlRe
 
 nvmlReturn_t nvmlDeviceIsMigDeviceHandle(nvmlDevice_t device, unsigned int *is_mig)
 {
-    simgpu_gpu *gpu;
+    struct simgpu_gpu *gpu;
     TRY(device_find(device, is_mig, &gpu));
     *is_mig = mig_read_instance(&library.m, device->gpu).exists;
     return NVML_SUCCESS;
@@ -39,7 +39,7 @@ nvmlReturn_t nvmlDeviceIsMigDeviceHandle(nvmlDevice_t device, unsigned int *is_m
 
 nvmlReturn_t nvmlDeviceGetMaxMigDeviceCount(nvmlDevice_t device, unsigned int *count)
 {
-    simgpu_gpu *gpu;
+    struct simgpu_gpu *gpu;
     TRY(device_find_gpu(device, count, &gpu));
     *count = gpu->mig_capable ? SIMGPU_MIG_UNITS : 0;
     return NVML_SUCCESS;
@@ -47,7 +47,7 @@ nvmlReturn_t nvmlDeviceGetMaxMigDeviceCount(nvmlDevice_t device, unsigned int *c
 
 nvmlReturn_t nvmlDeviceGetMigDeviceHandleByIndex(nvmlDevice_t device, unsigned int index, nvmlDevice_t *out)
 {
-    simgpu_gpu *gpu;
+    struct simgpu_gpu *gpu;
     TRY(instance_find_gpu(device, out, &gpu));
     for (uint32_t unit = gpu->first_unit; unit < gpu->first_unit + SIMGPU_MIG_UNITS; unit++) {
         if (!mig_is_visible(&library.m, unit) || index-- > 0)
@@ -59,9 +59,9 @@ nvmlReturn_t nvmlDeviceGetMigDeviceHandleByIndex(nvmlDevice_t device, unsigned i
 }
 
 /* The instance behind a MIG device; an error for a whole GPU. */
-static nvmlReturn_t find_mig_device(nvmlDevice_t device, const void *out, mig_instance *instance)
+static nvmlReturn_t find_mig_device(nvmlDevice_t device, const void *out, struct mig_instance *instance)
 {
-    simgpu_gpu *gpu;
+    struct simgpu_gpu *gpu;
     TRY(device_find(device, out, &gpu));
     *instance = mig_read_instance(&library.m, device->gpu);
     return instance->exists ? NVML_SUCCESS : NVML_ERROR_NOT_SUPPORTED;
@@ -69,7 +69,7 @@ static nvmlReturn_t find_mig_device(nvmlDevice_t device, const void *out, mig_in
 
 nvmlReturn_t nvmlDeviceGetGpuInstanceId(nvmlDevice_t device, unsigned int *id)
 {
-    mig_instance instance;
+    struct mig_instance instance;
     TRY(find_mig_device(device, id, &instance));
     *id = instance.id;
     return NVML_SUCCESS;
@@ -77,7 +77,7 @@ nvmlReturn_t nvmlDeviceGetGpuInstanceId(nvmlDevice_t device, unsigned int *id)
 
 nvmlReturn_t nvmlDeviceGetComputeInstanceId(nvmlDevice_t device, unsigned int *id)
 {
-    mig_instance instance;
+    struct mig_instance instance;
     TRY(find_mig_device(device, id, &instance));
     *id = 0;
     return NVML_SUCCESS;
@@ -85,7 +85,7 @@ nvmlReturn_t nvmlDeviceGetComputeInstanceId(nvmlDevice_t device, unsigned int *i
 
 nvmlReturn_t nvmlDeviceGetDeviceHandleFromMigDeviceHandle(nvmlDevice_t device, nvmlDevice_t *out)
 {
-    mig_instance instance;
+    struct mig_instance instance;
     TRY(find_mig_device(device, out, &instance));
     *out = device_handle(machine_gpu(&library.m, device->gpu)->parent);
     return NVML_SUCCESS;

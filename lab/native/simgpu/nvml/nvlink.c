@@ -2,19 +2,19 @@
 #include "nvml/bus.h"
 #include "nvml/device.h"
 
-static nvmlReturn_t find_link(nvmlDevice_t device, unsigned int link, const void *out, simgpu_gpu **gpu)
+static nvmlReturn_t find_link(nvmlDevice_t device, unsigned int link, const void *out, struct simgpu_gpu **gpu)
 {
     TRY(device_find(device, out, gpu));
     return link < NVML_NVLINK_MAX_LINKS ? NVML_SUCCESS : NVML_ERROR_INVALID_ARGUMENT;
 }
 
 /* The GPU at the other end of a link: those of one bridge take turns. NULL for a switch. */
-static const simgpu_gpu *find_peer(const simgpu_gpu *gpu, unsigned int link)
+static const struct simgpu_gpu *find_peer(const struct simgpu_gpu *gpu, unsigned int link)
 {
-    const simgpu_gpu *peers[SIMGPU_MAX_GPUS];
+    const struct simgpu_gpu *peers[SIMGPU_MAX_GPUS];
     unsigned int count = 0;
     for (uint32_t number = 0; gpu->bridge && number < library.m.head->gpu_count; number++) {
-        const simgpu_gpu *other = machine_gpu(&library.m, number);
+        const struct simgpu_gpu *other = machine_gpu(&library.m, number);
         if (other != gpu && other->bridge == gpu->bridge)
             peers[count++] = other;
     }
@@ -23,7 +23,7 @@ static const simgpu_gpu *find_peer(const simgpu_gpu *gpu, unsigned int link)
 
 nvmlReturn_t nvmlDeviceGetNvLinkState(nvmlDevice_t device, unsigned int link, nvmlEnableState_t *active)
 {
-    simgpu_gpu *gpu;
+    struct simgpu_gpu *gpu;
     TRY(find_link(device, link, active, &gpu));
     if (gpu->nvlinks == 0)
         return NVML_ERROR_NOT_SUPPORTED;
@@ -34,7 +34,7 @@ nvmlReturn_t nvmlDeviceGetNvLinkState(nvmlDevice_t device, unsigned int link, nv
 nvmlReturn_t nvmlDeviceGetNvLinkRemoteDeviceType(nvmlDevice_t device, unsigned int link,
                                                  nvmlIntNvLinkDeviceType_t *type)
 {
-    simgpu_gpu *gpu;
+    struct simgpu_gpu *gpu;
     TRY(find_link(device, link, type, &gpu));
     if (link >= gpu->nvlinks)
         return NVML_ERROR_NOT_SUPPORTED;
@@ -44,9 +44,9 @@ nvmlReturn_t nvmlDeviceGetNvLinkRemoteDeviceType(nvmlDevice_t device, unsigned i
 
 nvmlReturn_t nvmlDeviceGetNvLinkRemotePciInfo_v2(nvmlDevice_t device, unsigned int link, nvmlPciInfo_t *pci)
 {
-    simgpu_gpu *gpu;
+    struct simgpu_gpu *gpu;
     TRY(find_link(device, link, pci, &gpu));
-    const simgpu_gpu *peer = link < gpu->nvlinks ? find_peer(gpu, link) : NULL;
+    const struct simgpu_gpu *peer = link < gpu->nvlinks ? find_peer(gpu, link) : NULL;
     if (peer == NULL)
         return NVML_ERROR_NOT_SUPPORTED;
     bus_fill_address(peer, pci);

@@ -7,11 +7,11 @@
 
 #include <stdatomic.h>
 
-typedef struct {
+struct holder {
     unsigned int pid;
     unsigned long long bytes;
     unsigned int instance; /* NVML_NO_INSTANCE: on the whole GPU */
-} holder;
+};
 
 /* Clients of MPS are listed with the others, and apart. Whether the process is dead is checked last, because that reads
  * /proc. */
@@ -24,7 +24,8 @@ static bool is_listed(uint32_t unit, uint32_t slot, bool clients)
 }
 
 /* Adds those of one unit to `first` others. Returns how many there are in all. */
-static unsigned int list_unit(uint32_t unit, unsigned int instance, bool clients, holder *holders, unsigned int first)
+static unsigned int list_unit(uint32_t unit, unsigned int instance, bool clients, struct holder *holders,
+                              unsigned int first)
 {
     unsigned int count = first;
     for (uint32_t slot = 0; slot < machine_slots_used(&library.m); slot++) {
@@ -36,17 +37,17 @@ static unsigned int list_unit(uint32_t unit, unsigned int instance, bool clients
         if (at == SIMGPU_SLOTS)
             continue;
         if (at == count)
-            holders[count++] = (holder){.pid = pid, .instance = instance};
+            holders[count++] = (struct holder){.pid = pid, .instance = instance};
         holders[at].bytes += lane_held_mib(&library.m, unit, slot, 0) * MIB;
     }
     return count;
 }
 
 /* Of a GPU with those of its instances. */
-static unsigned int list_holders(uint32_t gpu, bool clients, holder *holders)
+static unsigned int list_holders(uint32_t gpu, bool clients, struct holder *holders)
 {
     slots_sweep(&library.m, MEMORY_PAUSE_NS);
-    mig_instance own = mig_read_instance(&library.m, gpu);
+    struct mig_instance own = mig_read_instance(&library.m, gpu);
     unsigned int count = list_unit(gpu, own.exists ? own.id : NVML_NO_INSTANCE, clients, holders, 0);
     for (uint32_t unit = library.m.head->gpu_count; unit < library.m.head->unit_count; unit++)
         if (mig_is_visible(&library.m, unit) && machine_gpu(&library.m, unit)->parent == gpu)
@@ -55,20 +56,20 @@ static unsigned int list_holders(uint32_t gpu, bool clients, holder *holders)
 }
 
 /* A GPU instance has one compute instance, 0. */
-static unsigned int compute_instance_of(const holder *h)
+static unsigned int compute_instance_of(const struct holder *h)
 {
     return h->instance == NVML_NO_INSTANCE ? NVML_NO_INSTANCE : 0;
 }
 
 /* Writes one process in the format of a call's list. */
-typedef void (*writer)(void *out, unsigned int index, const holder *h);
+typedef void (*writer)(void *out, unsigned int index, const struct holder *h);
 
-static void write_v1(void *out, unsigned int index, const holder *h)
+static void write_v1(void *out, unsigned int index, const struct holder *h)
 {
     ((nvmlProcessInfo_v1_t *)out)[index] = (nvmlProcessInfo_v1_t){.pid = h->pid, .usedGpuMemory = h->bytes};
 }
 
-static void write_v2(void *out, unsigned int index, const holder *h)
+static void write_v2(void *out, unsigned int index, const struct holder *h)
 {
     ((nvmlProcessInfo_v2_t *)out)[index] = (nvmlProcessInfo_v2_t){.pid = h->pid,
                                                                   .usedGpuMemory = h->bytes,
@@ -76,7 +77,7 @@ static void write_v2(void *out, unsigned int index, const holder *h)
                                                                   .computeInstanceId = compute_instance_of(h)};
 }
 
-static void write_detail(void *out, unsigned int index, const holder *h)
+static void write_detail(void *out, unsigned int index, const struct holder *h)
 {
     ((nvmlProcessDetail_v1_t *)out)[index] = (nvmlProcessDetail_v1_t){.pid = h->pid,
                                                                       .usedGpuMemory = h->bytes,
@@ -85,7 +86,8 @@ static void write_detail(void *out, unsigned int index, const holder *h)
 }
 
 /* As NVML does: a list that is too short is an error, and the count says how long it must be. */
-static nvmlReturn_t write_list(const holder *holders, unsigned int found, unsigned int *count, void *out, writer write)
+static nvmlReturn_t write_list(const struct holder *holders, unsigned int found, unsigned int *count, void *out,
+                               writer write)
 {
     unsigned int room = *count;
     *count = found;
@@ -100,8 +102,8 @@ static nvmlReturn_t write_list(const holder *holders, unsigned int found, unsign
 
 static nvmlReturn_t list(nvmlDevice_t device, bool clients, unsigned int *count, void *out, writer write)
 {
-    simgpu_gpu *gpu;
-    holder holders[SIMGPU_SLOTS];
+    struct simgpu_gpu *gpu;
+    struct holder holders[SIMGPU_SLOTS];
     TRY(device_find(device, count, &gpu));
     return write_list(holders, list_holders(device->gpu, clients, holders), count, out, write);
 }
@@ -122,8 +124,8 @@ LISTED(nvmlDeviceGetMPSComputeRunningProcesses_v3, nvmlProcessInfo_t, true, writ
 nvmlReturn_t nvmlDeviceGetRunningProcessDetailList(nvmlDevice_t device, nvmlProcessDetailList_t *details)
 {
     enum { GRAPHICS = 1, CLIENTS_OF_MPS = 2 };
-    simgpu_gpu *gpu;
-    holder holders[SIMGPU_SLOTS];
+    struct simgpu_gpu *gpu;
+    struct holder holders[SIMGPU_SLOTS];
     TRY(device_find(device, details, &gpu));
     if (details->version != NVML_STRUCT_VERSION(nvmlProcessDetailList_t, 1))
         return NVML_ERROR_ARGUMENT_VERSION_MISMATCH;
@@ -137,7 +139,7 @@ nvmlReturn_t nvmlDeviceGetRunningProcessDetailList(nvmlDevice_t device, nvmlProc
 #define NO_PROCESSES(function, type)                                                                                   \
     nvmlReturn_t function(nvmlDevice_t device, unsigned int *count, type *out)                                         \
     {                                                                                                                  \
-        simgpu_gpu *gpu;                                                                                               \
+        struct simgpu_gpu *gpu;                                                                                        \
         (void)out;                                                                                                     \
         TRY(device_find(device, count, &gpu));                                                                         \
         *count = 0;                                                                                                    \

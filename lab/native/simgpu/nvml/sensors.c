@@ -7,14 +7,14 @@ static unsigned int busy_percent(nvmlDevice_t device)
     return timeline_busy_percent(&library.m, device->gpu);
 }
 
-static unsigned int degrees(nvmlDevice_t device, const simgpu_gpu *gpu)
+static unsigned int degrees(nvmlDevice_t device, const struct simgpu_gpu *gpu)
 {
     return gpu->temperature + busy_percent(device) * 35 / 100;
 }
 
 nvmlReturn_t nvmlDeviceGetTemperature(nvmlDevice_t device, nvmlTemperatureSensors_t sensor, unsigned int *out)
 {
-    simgpu_gpu *gpu;
+    struct simgpu_gpu *gpu;
     TRY(device_find(device, out, &gpu));
     if (sensor != 0)
         return NVML_ERROR_INVALID_ARGUMENT;
@@ -24,7 +24,7 @@ nvmlReturn_t nvmlDeviceGetTemperature(nvmlDevice_t device, nvmlTemperatureSensor
 
 nvmlReturn_t nvmlDeviceGetTemperatureV(nvmlDevice_t device, nvmlTemperature_t *out)
 {
-    simgpu_gpu *gpu;
+    struct simgpu_gpu *gpu;
     TRY(device_find(device, out, &gpu));
     if (out->version != NVML_STRUCT_VERSION(nvmlTemperature_t, 1))
         return NVML_ERROR_ARGUMENT_VERSION_MISMATCH;
@@ -37,7 +37,7 @@ nvmlReturn_t nvmlDeviceGetTemperatureV(nvmlDevice_t device, nvmlTemperature_t *o
 nvmlReturn_t nvmlDeviceGetTemperatureThreshold(nvmlDevice_t device, nvmlTemperatureThresholds_t threshold,
                                                unsigned int *out)
 {
-    simgpu_gpu *gpu;
+    struct simgpu_gpu *gpu;
     TRY(device_find(device, out, &gpu));
     if (threshold > 3)
         return NVML_ERROR_NOT_SUPPORTED;
@@ -48,7 +48,7 @@ nvmlReturn_t nvmlDeviceGetTemperatureThreshold(nvmlDevice_t device, nvmlTemperat
 /* Data center GPUs have no fans. */
 nvmlReturn_t nvmlDeviceGetFanSpeed(nvmlDevice_t device, unsigned int *out)
 {
-    simgpu_gpu *gpu;
+    struct simgpu_gpu *gpu;
     TRY(device_find(device, out, &gpu));
     return NVML_ERROR_NOT_SUPPORTED;
 }
@@ -61,7 +61,7 @@ nvmlReturn_t nvmlDeviceGetFanSpeed_v2(nvmlDevice_t device, unsigned int fan, uns
 
 DEVICE_VALUE(nvmlDeviceGetNumFans, unsigned int, 0)
 
-static unsigned int power_mw(nvmlDevice_t device, const simgpu_gpu *gpu)
+static unsigned int power_mw(nvmlDevice_t device, const struct simgpu_gpu *gpu)
 {
     return gpu->power_idle_mw + (gpu->power_limit_mw - gpu->power_idle_mw) / 100 * busy_percent(device) * 85 / 100;
 }
@@ -76,7 +76,7 @@ DEVICE_VALUE(nvmlDeviceGetPowerState, nvmlPstates_t, 0)
 
 nvmlReturn_t nvmlDeviceGetPowerManagementLimitConstraints(nvmlDevice_t device, unsigned int *least, unsigned int *most)
 {
-    simgpu_gpu *gpu;
+    struct simgpu_gpu *gpu;
     TRY(device_find(device, least, &gpu));
     if (most == NULL)
         return NVML_ERROR_INVALID_ARGUMENT;

@@ -9,7 +9,7 @@ enum { COMPUTE_MODE_EXCLUSIVE_THREAD = 1, COMPUTE_MODE_EXCLUSIVE_PROCESS = 3 };
 #define REFUSED(function, type)                                                                                        \
     nvmlReturn_t function(nvmlDevice_t device, type value)                                                             \
     {                                                                                                                  \
-        simgpu_gpu *gpu;                                                                                               \
+        struct simgpu_gpu *gpu;                                                                                        \
         (void)value;                                                                                                   \
         TRY(device_find(device, device, &gpu));                                                                        \
         return NVML_ERROR_NO_PERMISSION;                                                                               \
@@ -26,7 +26,7 @@ REFUSED(nvmlDeviceSetPowerManagementLimit, unsigned int)
 
 nvmlReturn_t nvmlDeviceGetComputeMode(nvmlDevice_t device, nvmlComputeMode_t *mode)
 {
-    simgpu_gpu *gpu;
+    struct simgpu_gpu *gpu;
     TRY(device_find_gpu(device, mode, &gpu));
     *mode = atomic_load(&gpu->compute_mode);
     return NVML_SUCCESS;
@@ -35,7 +35,7 @@ nvmlReturn_t nvmlDeviceGetComputeMode(nvmlDevice_t device, nvmlComputeMode_t *mo
 /* Drivers no longer have the mode for exclusive threads. */
 nvmlReturn_t nvmlDeviceSetComputeMode(nvmlDevice_t device, nvmlComputeMode_t mode)
 {
-    simgpu_gpu *gpu;
+    struct simgpu_gpu *gpu;
     TRY(device_find_to_change(device, &gpu));
     if (mode > COMPUTE_MODE_EXCLUSIVE_PROCESS)
         return NVML_ERROR_INVALID_ARGUMENT;
@@ -47,7 +47,7 @@ nvmlReturn_t nvmlDeviceSetComputeMode(nvmlDevice_t device, nvmlComputeMode_t mod
 
 nvmlReturn_t nvmlDeviceGetAPIRestriction(nvmlDevice_t device, nvmlRestrictedAPI_t api, nvmlEnableState_t *restricted)
 {
-    simgpu_gpu *gpu;
+    struct simgpu_gpu *gpu;
     (void)api;
     TRY(device_find(device, restricted, &gpu));
     *restricted = NVML_FEATURE_ENABLED;
@@ -57,7 +57,7 @@ nvmlReturn_t nvmlDeviceGetAPIRestriction(nvmlDevice_t device, nvmlRestrictedAPI_
 /* The driver model is a choice on Windows. */
 nvmlReturn_t nvmlDeviceGetDriverModel_v2(nvmlDevice_t device, nvmlDriverModel_t *current, nvmlDriverModel_t *pending)
 {
-    simgpu_gpu *gpu;
+    struct simgpu_gpu *gpu;
     (void)current, (void)pending;
     TRY(device_find(device, device, &gpu));
     return NVML_ERROR_NOT_SUPPORTED;

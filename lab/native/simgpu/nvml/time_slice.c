@@ -5,7 +5,7 @@
 
 nvmlReturn_t simgpuDeviceGetTimeSlice(nvmlDevice_t device, unsigned int *slice)
 {
-    simgpu_gpu *gpu;
+    struct simgpu_gpu *gpu;
     TRY(device_find_gpu(device, slice, &gpu));
     *slice = timeline_slice(&library.m, device->gpu);
     return NVML_SUCCESS;
@@ -13,7 +13,7 @@ nvmlReturn_t simgpuDeviceGetTimeSlice(nvmlDevice_t device, unsigned int *slice)
 
 nvmlReturn_t simgpuDeviceSetTimeSlice(nvmlDevice_t device, unsigned int slice)
 {
-    simgpu_gpu *gpu;
+    struct simgpu_gpu *gpu;
     TRY(device_find_to_change(device, &gpu));
     return timeline_set_slice(&library.m, device->gpu, slice) ? NVML_SUCCESS : NVML_ERROR_INVALID_ARGUMENT;
 }

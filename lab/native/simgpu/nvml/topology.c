@@ -6,7 +6,7 @@
 
 enum { P2P_WRITE = 1, P2P_OK = 0, P2P_NOT_SUPPORTED = 5, BITS = 64 };
 
-static nvmlReturn_t find_pair(nvmlDevice_t one, nvmlDevice_t other, const void *out, simgpu_gpu *gpus[2])
+static nvmlReturn_t find_pair(nvmlDevice_t one, nvmlDevice_t other, const void *out, struct simgpu_gpu *gpus[2])
 {
     TRY(device_find(one, out, &gpus[0]));
     return device_find(other, out, &gpus[1]);
@@ -14,7 +14,7 @@ static nvmlReturn_t find_pair(nvmlDevice_t one, nvmlDevice_t other, const void *
 
 nvmlReturn_t nvmlDeviceGetTopologyCommonAncestor(nvmlDevice_t device, nvmlDevice_t other, nvmlGpuTopologyLevel_t *level)
 {
-    simgpu_gpu *gpus[2];
+    struct simgpu_gpu *gpus[2];
     TRY(find_pair(device, other, level, gpus));
     *level = gpus[0] == gpus[1]             ? NVML_TOPOLOGY_INTERNAL
            : gpus[0]->numa == gpus[1]->numa ? NVML_TOPOLOGY_NODE
@@ -26,7 +26,7 @@ nvmlReturn_t nvmlDeviceGetTopologyCommonAncestor(nvmlDevice_t device, nvmlDevice
 nvmlReturn_t nvmlDeviceGetP2PStatus(nvmlDevice_t device, nvmlDevice_t other, nvmlGpuP2PCapsIndex_t capability,
                                     nvmlGpuP2PStatus_t *status)
 {
-    simgpu_gpu *gpus[2];
+    struct simgpu_gpu *gpus[2];
     TRY(find_pair(device, other, status, gpus));
     *status = capability <= P2P_WRITE ? P2P_OK : P2P_NOT_SUPPORTED;
     return NVML_SUCCESS;
@@ -34,7 +34,7 @@ nvmlReturn_t nvmlDeviceGetP2PStatus(nvmlDevice_t device, nvmlDevice_t other, nvm
 
 nvmlReturn_t nvmlDeviceOnSameBoard(nvmlDevice_t device, nvmlDevice_t other, int *same)
 {
-    simgpu_gpu *gpus[2];
+    struct simgpu_gpu *gpus[2];
     TRY(find_pair(device, other, same, gpus));
     *same = gpus[0] == gpus[1];
     return NVML_SUCCESS;
@@ -45,7 +45,7 @@ DEVICE_VALUE(nvmlDeviceGetNumaNodeId, unsigned int, gpu->numa)
 nvmlReturn_t nvmlDeviceGetMemoryAffinity(nvmlDevice_t device, unsigned int words, unsigned long *nodes,
                                          nvmlAffinityScope_t scope)
 {
-    simgpu_gpu *gpu;
+    struct simgpu_gpu *gpu;
     (void)scope;
     TRY(device_find(device, nodes, &gpu));
     if (words == 0 || gpu->numa < 0 || (unsigned int)gpu->numa >= words * BITS)
@@ -58,7 +58,7 @@ nvmlReturn_t nvmlDeviceGetMemoryAffinity(nvmlDevice_t device, unsigned int words
 /* Every processor of this machine, since a simulated GPU is close to all of them. */
 nvmlReturn_t nvmlDeviceGetCpuAffinity(nvmlDevice_t device, unsigned int words, unsigned long *cpus)
 {
-    simgpu_gpu *gpu;
+    struct simgpu_gpu *gpu;
     TRY(device_find(device, cpus, &gpu));
     if (words == 0)
         return NVML_ERROR_INVALID_ARGUMENT;

@@ -6,18 +6,18 @@
 
 #include <time.h>
 
-#define SWEEP_PAUSE_NS 100000000u
+#define SWEEP_PAUSE_NS 100000000
 
 static unsigned long long read_wall_us(void)
 {
     struct timespec t;
     clock_gettime(CLOCK_REALTIME, &t);
-    return (unsigned long long)t.tv_sec * 1000000u + (unsigned long long)t.tv_nsec / 1000;
+    return (unsigned long long)t.tv_sec * 1000000 + (unsigned long long)t.tv_nsec / 1000;
 }
 
 nvmlReturn_t nvmlDeviceGetUtilizationRates(nvmlDevice_t device, nvmlUtilization_t *rates)
 {
-    simgpu_gpu *gpu;
+    struct simgpu_gpu *gpu;
     TRY(device_find(device, rates, &gpu));
     if (mig_is_enabled(&library.m, device->gpu))
         return NVML_ERROR_NOT_SUPPORTED;
@@ -31,7 +31,7 @@ nvmlReturn_t nvmlDeviceGetUtilizationRates(nvmlDevice_t device, nvmlUtilization_
 nvmlReturn_t nvmlDeviceGetProcessUtilization(nvmlDevice_t device, nvmlProcessUtilizationSample_t *out,
                                              unsigned int *count, unsigned long long last_seen)
 {
-    simgpu_gpu *gpu;
+    struct simgpu_gpu *gpu;
     (void)last_seen;
     TRY(device_find(device, count, &gpu));
     unsigned int found = 0, room = out != NULL ? *count : 0;
@@ -55,7 +55,7 @@ nvmlReturn_t nvmlDeviceGetSamples(nvmlDevice_t device, nvmlSamplingType_t type, 
                                   nvmlValueType_t *value_type, unsigned int *count, nvmlSample_t *samples)
 {
     enum { GPU_UTILIZATION = 1, MEMORY_UTILIZATION = 2, UNSIGNED_INT = 1 };
-    simgpu_gpu *gpu;
+    struct simgpu_gpu *gpu;
     (void)last_seen;
     TRY(device_find(device, count, &gpu));
     if (type != GPU_UTILIZATION && type != MEMORY_UTILIZATION)
@@ -76,7 +76,7 @@ nvmlReturn_t nvmlDeviceGetSamples(nvmlDevice_t device, nvmlSamplingType_t type, 
 #define IDLE_ENGINE(function)                                                                                          \
     nvmlReturn_t function(nvmlDevice_t device, unsigned int *utilization, unsigned int *period_us)                     \
     {                                                                                                                  \
-        simgpu_gpu *gpu;                                                                                               \
+        struct simgpu_gpu *gpu;                                                                                        \
         TRY(device_find(device, utilization, &gpu));                                                                   \
         if (period_us == NULL)                                                                                         \
             return NVML_ERROR_INVALID_ARGUMENT;                                                                        \
