@@ -1,11 +1,8 @@
 #include "core/cgroups.h"
 
 #include "core/hash.h"
-#include "core/ledger.h"
-#include "core/slots.h"
 
 #include <fcntl.h>
-#include <stdatomic.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -83,17 +80,4 @@ bool cgroups_find_limit(uint64_t cgroup, uint32_t gpu, struct cgroup_limit *limi
     find_place(file, cgroup, gpu, limit);
     close(file);
     return limit->cgroup == cgroup && limit->gpu == gpu;
-}
-
-uint64_t cgroups_used_bytes(const struct machine *m, uint64_t cgroup, uint32_t gpu)
-{
-    uint64_t mib = 0;
-    for (uint32_t slot = 0; slot < machine_slots_used(m); slot++) {
-        struct simgpu_cell *cell = machine_cell(m, gpu, slot);
-        if (cell->cgroup != cgroup || slots_pid(m, slot) == 0)
-            continue;
-        uint32_t managed = (uint32_t)atomic_load(&cell->managed), held = ledger_held(m, gpu, slot);
-        mib += held > managed ? held - managed : 0;
-    }
-    return mib << 20;
 }

@@ -29,7 +29,5 @@ bool cgroups_supported(const struct machine *m);
 bool cgroups_set_limit(struct cgroup_limit limit);
 /* False when no limit was ever set for this cgroup on this GPU. */
 bool cgroups_find_limit(uint64_t cgroup, uint32_t gpu, struct cgroup_limit *limit);
-/* Bytes that the processes of a cgroup hold; managed memory is not among them. */
-uint64_t cgroups_used_bytes(const struct machine *m, uint64_t cgroup, uint32_t gpu);
 
 #endif

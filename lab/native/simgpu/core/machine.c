@@ -1,7 +1,5 @@
 #include "core/machine.h"
 
-#include "core/visible.h"
-
 #include <fcntl.h>
 #include <stdatomic.h>
 #include <stdlib.h>
@@ -58,7 +56,6 @@ bool machine_open(struct machine *m)
         return false;
     *m = (struct machine){.head = head};
     m->processes = (struct simgpu_process *)((char *)head + head->processes);
-    visible_read(m);
     return true;
 }
 

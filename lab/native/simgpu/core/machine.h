@@ -25,7 +25,7 @@ const char *machine_path(void);
  * kernel's driver distinguishes processes of all PID namespaces. */
 const char *machine_proc(void);
 
-/* Maps the machine's file and reads NVIDIA_VISIBLE_DEVICES. False when there is no such machine. */
+/* Maps the machine's file; visible.h says what of it the process sees. False when there is no such machine. */
 bool machine_open(struct machine *m);
 void machine_close(struct machine *m);
 

@@ -144,3 +144,16 @@ uint32_t slots_pid(const struct machine *m, uint32_t slot)
 {
     return identity_pid(atomic_load(&m->processes[slot].identity));
 }
+
+uint64_t slots_cgroup_bytes(const struct machine *m, uint64_t cgroup, uint32_t gpu)
+{
+    uint64_t mib = 0;
+    for (uint32_t slot = 0; slot < machine_slots_used(m); slot++) {
+        struct simgpu_cell *cell = machine_cell(m, gpu, slot);
+        if (cell->cgroup != cgroup || slots_pid(m, slot) == 0)
+            continue;
+        uint32_t managed = (uint32_t)atomic_load(&cell->managed), held = ledger_held(m, gpu, slot);
+        mib += held > managed ? held - managed : 0;
+    }
+    return mib << 20;
+}

@@ -16,5 +16,7 @@ bool slots_is_ready(const struct machine *m, uint32_t slot);
 bool slots_is_dead(const struct machine *m, uint32_t slot);
 /* 0 when the slot is free. */
 uint32_t slots_pid(const struct machine *m, uint32_t slot);
+/* Bytes that the processes of a cgroup hold; managed memory is not among them. */
+uint64_t slots_cgroup_bytes(const struct machine *m, uint64_t cgroup, uint32_t gpu);
 
 #endif

@@ -1,5 +1,6 @@
 #include "cuda/array.h"
 
+#include "cuda/charge.h"
 #include "cuda/driver.h"
 #include "cuda/memory.h"
 
@@ -171,7 +172,7 @@ CUresult cuArrayGetMemoryRequirements(CUDA_ARRAY_MEMORY_REQUIREMENTS *out, CUarr
 {
     if (!is_array(array) || out == NULL || device_at(ordinal) == NULL)
         return CUDA_ERROR_INVALID_VALUE;
-    *out = (CUDA_ARRAY_MEMORY_REQUIREMENTS){.size = memory_round_up_mib(shape_bytes(&array->shape)) * MIB,
+    *out = (CUDA_ARRAY_MEMORY_REQUIREMENTS){.size = charge_round_up_mib(shape_bytes(&array->shape)) * MIB,
                                             .alignment = PAGE_BYTES};
     return CUDA_SUCCESS;
 }

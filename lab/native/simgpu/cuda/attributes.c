@@ -3,7 +3,6 @@
  * Volta as far as NVIDIA documents them. */
 #include "core/lane.h"
 #include "core/try.h"
-#include "cuda/device.h"
 #include "cuda/driver.h"
 
 #include <stdatomic.h>

@@ -2,8 +2,6 @@
 #include "cuda/callback.h"
 
 #include "core/timeline.h"
-#include "cuda/capture.h"
-#include "cuda/context.h"
 #include "cuda/driver.h"
 
 #include <stdlib.h>
@@ -119,26 +117,4 @@ void callback_wait(CUstream stream)
 void callback_wait_all(void)
 {
     wait_for(&queue.pending);
-}
-
-CUresult cuLaunchHostFunc(CUstream handle, CUhostFn function, void *data)
-{
-    CUstream stream;
-    TRY(stream_resolve(handle, &stream));
-    if (function == NULL)
-        return CUDA_ERROR_INVALID_VALUE;
-    if (stream->capture != NULL)
-        return capture_add_host(stream, function, data);
-    return callback_enqueue(stream, function, NULL, data);
-}
-
-CUresult cuStreamAddCallback(CUstream handle, CUstreamCallback function, void *data, unsigned int flags)
-{
-    CUstream stream;
-    TRY(stream_resolve(handle, &stream));
-    if (function == NULL || flags != 0)
-        return CUDA_ERROR_INVALID_VALUE;
-    if (stream->capture != NULL)
-        return CUDA_ERROR_STREAM_CAPTURE_UNSUPPORTED;
-    return callback_enqueue(stream, NULL, function, data);
 }

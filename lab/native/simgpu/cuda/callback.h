@@ -2,7 +2,7 @@
 #ifndef SIMGPU_CALLBACK_H
 #define SIMGPU_CALLBACK_H
 
-#include "cuda/stream.h"
+#include "cuda/context.h"
 
 /* Calls `plain`, or `full` with the stream and status, once the stream's work up to now is done. */
 CUresult callback_enqueue(CUstream stream, CUhostFn plain, CUstreamCallback full, void *data);

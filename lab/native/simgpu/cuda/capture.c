@@ -98,6 +98,17 @@ CUresult capture_invalidate(struct capture *c)
     return CUDA_ERROR_STREAM_CAPTURE_UNSUPPORTED;
 }
 
+CUresult capture_check_absent(CUcontext ctx)
+{
+    CUresult result = CUDA_SUCCESS;
+    driver_lock();
+    for (CUstream s = ctx->streams; s != NULL && result == CUDA_SUCCESS; s = s->next)
+        if (s->capture != NULL)
+            result = capture_invalidate(s->capture);
+    driver_unlock();
+    return result;
+}
+
 static CUresult begin(CUstream handle, CUgraph graph, CUstreamCaptureMode mode)
 {
     CUstream stream;

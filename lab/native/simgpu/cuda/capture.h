@@ -19,5 +19,7 @@ CUresult capture_add_node(CUstream stream, CUgraphNodeType type); /* one that ta
 CUresult capture_join(CUstream stream, struct capture *c);
 /* For calls that a capture does not allow: invalidates it and returns the error. */
 CUresult capture_invalidate(struct capture *c);
+/* An error when a stream of the context is capturing, which forbids waiting for the context and ends the capture. */
+CUresult capture_check_absent(CUcontext ctx);
 
 #endif

@@ -3,16 +3,21 @@
 #include "core/cgroups.h"
 #include "core/lane.h"
 #include "core/ledger.h"
-#include "core/paging.h"
 #include "core/slots.h"
+#include "cuda/arena.h"
 #include "cuda/driver.h"
-#include "cuda/pool.h"
 
 /* What limits this process on a device besides its memory. */
 struct process_limits {
     uint64_t cgroup, cgroup_bytes; /* CGROUP_UNLIMITED: no limit was set, or the driver is too old to have them */
     uint32_t client_mib;           /* of a client of MPS; 0: no limit */
 };
+
+uint32_t charge_round_up_mib(size_t size)
+{
+    const size_t pages = (size + PAGE_BYTES - 1) / PAGE_BYTES;
+    return size > (size_t)INT32_MAX * MIB ? INT32_MAX : (uint32_t)(pages * (PAGE_BYTES / MIB));
+}
 
 static struct process_limits read_limits(const struct device *dev)
 {
@@ -31,10 +36,15 @@ static bool is_beyond(const struct device *dev, struct process_limits limits, ui
     if (limits.client_mib != 0 && lane_held_mib(&driver.m, dev->gpu, driver.slot, more_mib) > limits.client_mib)
         return true;
     return limits.cgroup_bytes != CGROUP_UNLIMITED &&
-           cgroups_used_bytes(&driver.m, limits.cgroup, dev->gpu) + more_mib * MIB > limits.cgroup_bytes;
+           slots_cgroup_bytes(&driver.m, limits.cgroup, dev->gpu) + more_mib * MIB > limits.cgroup_bytes;
 }
 
-bool charge_take_once(struct device *dev, uint32_t mib)
+bool charge_is_beyond_limits(const struct device *dev, uint32_t more_mib)
+{
+    return is_beyond(dev, read_limits(dev), more_mib);
+}
+
+bool charge_take(struct device *dev, uint32_t mib)
 {
     struct process_limits limits = read_limits(dev);
     if (!ledger_take(&driver.m, dev->gpu, driver.slot, mib))
@@ -43,25 +53,6 @@ bool charge_take_once(struct device *dev, uint32_t mib)
         return true;
     ledger_give(&driver.m, dev->gpu, driver.slot, mib);
     return false;
-}
-
-bool charge_take(struct device *dev, uint32_t mib)
-{
-    driver_delay(driver.m.head->allocation_us);
-    if (mib == 0 || charge_take_once(dev, mib))
-        return true;
-    slots_sweep(&driver.m, 0);
-    if (charge_take_once(dev, mib))
-        return true;
-    pool_trim_all(dev);
-    if (charge_take_once(dev, mib))
-        return true;
-    uint32_t moved = 0;
-    bool taken = false;
-    while (!taken && !is_beyond(dev, read_limits(dev), mib) && paging_evict(&driver.m, dev->gpu, mib, &moved))
-        taken = charge_take_once(dev, mib); /* otherwise another process was faster */
-    driver_delay(moved * PAGING_US_PER_MIB);
-    return taken;
 }
 
 void charge_give(struct device *dev, uint32_t mib)
@@ -83,7 +74,7 @@ void charge_available(const struct device *dev, uint64_t *available, uint64_t *t
     struct process_limits limits = read_limits(dev);
     *total = limits.cgroup_bytes < all ? limits.cgroup_bytes : all;
     if (limits.cgroup_bytes < all)
-        left = least(left, limits.cgroup_bytes, cgroups_used_bytes(&driver.m, limits.cgroup, dev->gpu));
+        left = least(left, limits.cgroup_bytes, slots_cgroup_bytes(&driver.m, limits.cgroup, dev->gpu));
     if (limits.client_mib != 0)
         left = least(left, limits.client_mib * MIB, lane_held_mib(&driver.m, dev->gpu, driver.slot, 0) * MIB);
     *available = left;

@@ -1,12 +1,27 @@
-/* Contexts. Each one takes the GPU's context memory, and all that was allocated in it ends with it. */
+/* Contexts and their streams. A context takes the GPU's context memory, and all that was allocated in it ends with it.
+ * All streams of a process share its one queue on a GPU, so a stream is a position in that queue. */
 #ifndef SIMGPU_CONTEXT_H
 #define SIMGPU_CONTEXT_H
 
-#include "cuda/device.h"
-#include "cuda/stream.h"
+#include "cuda/driver.h"
 
 #include <stdbool.h>
 #include <stddef.h>
+
+#define CONTEXT_MAGIC 0x53494d43
+
+enum { STREAM_PRIORITY_LEAST = 0, STREAM_PRIORITY_GREATEST = -5 };
+
+struct CUstream_st {
+    CUcontext ctx; /* NULL: the stream was destroyed */
+    unsigned int flags;
+    int priority;
+    unsigned long long id;
+    _Atomic uint64_t last; /* position of the end of its newest work */
+    uint32_t callbacks;    /* host functions not yet run */
+    struct capture *capture;
+    CUstream next;
+};
 
 struct CUctx_st {
     uint32_t magic; /* 0: destroyed */
@@ -22,16 +37,7 @@ struct CUctx_st {
     CUcontext next;
 };
 
-/* Creates and destroys a context; call both with the lock held. The structure of a context stays, so that a late use
- * is an error and not a crash. */
-CUresult context_create(CUcontext *out, int ordinal, unsigned int flags);
-/* The same in the structure of a destroyed context, or in a new one for NULL: the primary context of a device has the
- * same handle in all its lives. */
-CUresult context_create_in(CUcontext place, CUcontext *out, int ordinal, unsigned int flags);
-void context_destroy(CUcontext ctx);
 bool context_exists(CUcontext ctx);
-
-void context_limits_begin(CUcontext ctx);
 
 /* The calling thread's context, for a call that needs one. */
 CUresult context_require(CUcontext *ctx);
@@ -41,8 +47,5 @@ CUresult context_push(CUcontext ctx);
 /* Removes the context from the top of the calling thread's stack, if it is there. */
 void context_pop(CUcontext ctx);
 void context_after_fork(void);
-
-/* Waits for all work of the process on the context's device. */
-void context_wait(CUcontext ctx);
 
 #endif

@@ -1,5 +1,5 @@
 /* What a program may query and set of a context, and waiting for it. */
-#include "cuda/context.h"
+#include "cuda/capture.h"
 #include "cuda/driver.h"
 #include "cuda/pool.h"
 
@@ -14,7 +14,7 @@ static CUresult find_context(CUcontext named, CUcontext *ctx)
 
 static CUresult wait_and_trim(CUcontext ctx)
 {
-    context_wait(ctx);
+    stream_wait_all(ctx);
     pool_trim_idle(ctx->dev);
     return CUDA_SUCCESS;
 }
@@ -23,7 +23,7 @@ CUresult cuCtxSynchronize(void)
 {
     CUcontext ctx;
     TRY(context_require(&ctx));
-    TRY(stream_check_uncaptured(ctx));
+    TRY(capture_check_absent(ctx));
     return wait_and_trim(ctx);
 }
 

@@ -1,5 +1,4 @@
 /* Devices: how many, which ones, and queries with one simple answer. */
-#include "cuda/device.h"
 
 #include "core/pci.h"
 #include "cuda/driver.h"
@@ -7,28 +6,6 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-
-struct device *device_at(int ordinal)
-{
-    return ordinal >= 0 && ordinal < driver.count ? &driver.devices[ordinal] : NULL;
-}
-
-CUresult device_find(int ordinal, struct device **dev)
-{
-    TRY(driver_check_ready());
-    *dev = device_at(ordinal);
-    return *dev != NULL ? CUDA_SUCCESS : CUDA_ERROR_INVALID_DEVICE;
-}
-
-struct simgpu_gpu *device_record(const struct device *dev)
-{
-    return machine_gpu(&driver.m, dev->gpu);
-}
-
-struct simgpu_cell *device_cell(const struct device *dev)
-{
-    return machine_cell(&driver.m, dev->gpu, driver.slot);
-}
 
 CUresult cuDeviceGetCount(int *count)
 {

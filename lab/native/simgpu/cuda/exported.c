@@ -18,6 +18,11 @@ bool exported_has_owner(const struct imported *what)
     return driver.m.processes[what->slot].identity == what->owner;
 }
 
+bool exported_mark_freed(const struct imported *what)
+{
+    return imports_mark_freed(&driver.m, what);
+}
+
 bool exported_open(const struct imported *what)
 {
     return imports_open(&driver.m, what, driver_identity());

@@ -2,7 +2,6 @@
 
 #include "cuda/context.h"
 #include "cuda/driver.h"
-#include "cuda/module.h"
 
 #include <stdlib.h>
 #include <string.h>
@@ -10,14 +9,18 @@
 #define FUNCTION_MAGIC 0x46554e43
 #define WARP_THREADS 32
 
-CUfunction function_create(CUmodule module, const char *name)
+CUfunction function_create(CUmodule module, int target, const char *name)
 {
     CUfunction f = calloc(1, sizeof *f + strlen(name) + 1);
     if (f == NULL)
         return NULL;
     f->magic = FUNCTION_MAGIC;
-    f->kind = strcmp(name, "spin") == 0 ? FUNCTION_SPIN : strcmp(name, "empty") == 0 ? FUNCTION_EMPTY : FUNCTION_PLAIN;
+    if (strcmp(name, "spin") == 0)
+        f->kind = FUNCTION_SPIN;
+    else if (strcmp(name, "empty") == 0)
+        f->kind = FUNCTION_EMPTY;
     f->module = module;
+    f->target = target;
     strcpy(f->name, name);
     return f;
 }
@@ -93,8 +96,8 @@ CUresult cuFuncGetAttribute(int *value, CUfunction_attribute attribute, CUfuncti
     *value = attribute < 10 ? values[attribute] : 0;
     if (attribute == PTX_VERSION || attribute == BINARY_VERSION)
         *value = architecture();
-    if (attribute == PTX_VERSION && module_target(f->module) != 0)
-        *value = module_target(f->module);
+    if (attribute == PTX_VERSION && f->target != 0)
+        *value = f->target;
     return CUDA_SUCCESS;
 }
 

@@ -13,12 +13,13 @@ struct CUfunc_st {
     uint32_t magic;
     enum { FUNCTION_PLAIN, FUNCTION_SPIN, FUNCTION_EMPTY } kind;
     CUmodule module;
+    int target;      /* of the module's PTX, like 50 for sm_50; 0 where that is not known */
     CUfunction next; /* of the module */
     char name[];
 };
 
 /* NULL without host memory. */
-CUfunction function_create(CUmodule module, const char *name);
+CUfunction function_create(CUmodule module, int target, const char *name);
 void function_destroy(CUfunction f);
 bool function_is_valid(CUfunction f);
 /* How many blocks of this many threads one multiprocessor runs at the same time. */

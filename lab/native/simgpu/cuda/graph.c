@@ -1,8 +1,8 @@
 #include "cuda/graph.h"
 
+#include "cuda/arena.h"
 #include "cuda/driver.h"
 #include "cuda/function.h"
-#include "cuda/graph_memory.h"
 
 #include <stdlib.h>
 #include <string.h>
@@ -82,11 +82,23 @@ CUresult graph_add_allocation(CUgraph graph, struct device *dev, size_t size, co
     return CUDA_SUCCESS;
 }
 
+/* The node is removed; memory that is in use stays. */
+static void detach_memory(struct allocation *a)
+{
+    driver_lock();
+    a->extra = NULL;
+    if (a->charged_mib == 0) {
+        arena_release(a->start, a->size);
+        free(a);
+    }
+    driver_unlock();
+}
+
 static void free_node(CUgraphNode node)
 {
     struct allocation *a = node->memory;
     if (a != NULL)
-        graph_memory_detach(a);
+        detach_memory(a);
     node->magic = 0;
     free(node->dependencies);
     free(node);
@@ -224,4 +236,15 @@ CUresult cuGraphAddDependencies(CUgraph graph, const CUgraphNode *from, const CU
         node->dependencies = more;
     }
     return CUDA_SUCCESS;
+}
+
+CUresult cuGraphRetainUserObject(CUgraph graph, CUuserObject object, unsigned int count, unsigned int flags)
+{
+    return graph_is_valid(graph) ? user_objects_retain(&graph->objects, object, count, flags)
+                                 : CUDA_ERROR_INVALID_VALUE;
+}
+
+CUresult cuGraphReleaseUserObject(CUgraph graph, CUuserObject object, unsigned int count)
+{
+    return graph_is_valid(graph) ? user_objects_drop(graph->objects, object, count) : CUDA_ERROR_INVALID_VALUE;
 }

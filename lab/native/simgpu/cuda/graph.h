@@ -2,7 +2,7 @@
 #ifndef SIMGPU_GRAPH_H
 #define SIMGPU_GRAPH_H
 
-#include "cuda/memory.h"
+#include "cuda/allocation.h"
 #include "cuda/user_object.h"
 
 struct CUgraphNode_st {

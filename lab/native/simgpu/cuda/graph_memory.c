@@ -4,6 +4,8 @@
 #include "cuda/charge.h"
 #include "cuda/driver.h"
 #include "cuda/graph.h"
+#include "cuda/memory.h"
+#include "cuda/reclaim.h"
 
 #include <stdlib.h>
 
@@ -36,9 +38,9 @@ static uint32_t most_mib(CUgraph graph)
     for (CUgraphNode node = graph->first; node != NULL; node = node->next) {
         struct allocation *freed = node->type == CU_GRAPH_NODE_TYPE_MEM_FREE ? find_memory(graph, node->freed) : NULL;
         if (node->memory != NULL)
-            live += memory_round_up_mib(node->memory->size);
+            live += charge_round_up_mib(node->memory->size);
         if (freed != NULL)
-            live -= memory_round_up_mib(freed->size);
+            live -= charge_round_up_mib(freed->size);
         most = max(most, live);
     }
     return most;
@@ -47,7 +49,7 @@ static uint32_t most_mib(CUgraph graph)
 static bool grow_store(struct device *dev, uint32_t mib)
 {
     uint32_t more = mib > dev->graph_reserved_mib ? mib - dev->graph_reserved_mib : 0;
-    if (more > 0 && !charge_take(dev, more))
+    if (more > 0 && !reclaim_take(dev, more))
         return false;
     dev->graph_reserved_mib += more;
     return true;
@@ -102,15 +104,8 @@ void graph_memory_remove(CUgraphExec exec)
     driver_unlock();
 }
 
-void graph_memory_allocate(struct allocation *a, CUcontext ctx)
-{
-    a->charged_mib = memory_round_up_mib(a->size);
-    a->dev->graph_live_mib += a->charged_mib;
-    arena_set(a->start, a->size, a);
-    memory_link(ctx, a);
-}
-
-void graph_memory_free(struct allocation *a)
+/* A node or the program frees a block of a graph. Its addresses are the node's while there is one (`extra`). */
+static void free_block(struct allocation *a)
 {
     if (a->touched)
         arena_discard(a->start, a->size);
@@ -125,15 +120,13 @@ void graph_memory_free(struct allocation *a)
     }
 }
 
-void graph_memory_detach(struct allocation *a)
+void graph_memory_allocate(struct allocation *a, CUcontext ctx)
 {
-    driver_lock();
-    a->extra = NULL;
-    if (a->charged_mib == 0) {
-        arena_release(a->start, a->size);
-        free(a);
-    }
-    driver_unlock();
+    a->charged_mib = charge_round_up_mib(a->size);
+    a->release = free_block;
+    a->dev->graph_live_mib += a->charged_mib;
+    arena_set(a->start, a->size, a);
+    memory_link(ctx, a);
 }
 
 /* What running graphs have reserved stays. */

@@ -11,12 +11,8 @@ CUresult graph_memory_reserve(CUgraphExec exec, bool freeing);
 /* The graph can no longer run. */
 void graph_memory_remove(CUgraphExec exec);
 
-/* A node allocates its block; call this and the next with the lock held. */
+/* A node allocates its block; call this with the lock held. */
 void graph_memory_allocate(struct allocation *a, CUcontext ctx);
-/* A node or the program frees a block of a graph. Its addresses are the node's while there is one (`extra`). */
-void graph_memory_free(struct allocation *a);
-/* The node is removed; memory that is in use stays. */
-void graph_memory_detach(struct allocation *a);
 
 /* Gives back what no graph uses, with the lock held. */
 void graph_memory_trim(struct device *dev);

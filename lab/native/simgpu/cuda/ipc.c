@@ -1,9 +1,9 @@
-/* The importer gets an address of the right size; the memory is charged to the exporter until no process has it open.
- * The data is not shared. Small allocations, which share blocks, end with their owner. */
-#include "cuda/ipc.h"
-
+/* Memory shared between processes by CUipcMemHandle. The importer gets an address of the right size; the memory is
+ * charged to the exporter until no process has it open. The data is not shared. Small allocations, which share blocks,
+ * end with their owner. */
 #include "cuda/driver.h"
 #include "cuda/exported.h"
+#include "cuda/memory.h"
 
 #include <stdlib.h>
 #include <string.h>
@@ -24,13 +24,7 @@ static struct imported describe(const struct allocation *a)
     return exported_describe(a->dev, a->exported, a->charged_mib);
 }
 
-bool ipc_mark_freed(const struct allocation *a)
-{
-    struct imported what = describe(a);
-    return imports_mark_freed(&driver.m, &what);
-}
-
-void ipc_close(struct allocation *a)
+static void close_imported(struct allocation *a)
 {
     if (a->extra != NULL)
         exported_close(a->extra);
@@ -69,6 +63,7 @@ static CUresult allocate_addresses(CUcontext ctx, size_t size, struct imported *
     CUresult result = memory_allocate(ctx, KIND_IPC, size, &a);
     if (result == CUDA_SUCCESS) {
         a->extra = what;
+        a->release = close_imported;
         *out = a->start;
     } else if (what != NULL)
         exported_close(what);

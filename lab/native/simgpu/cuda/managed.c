@@ -1,7 +1,8 @@
-#include "cuda/managed.h"
-
+/* Managed memory of this process. core/paging.c decides where it is. */
 #include "core/paging.h"
+#include "cuda/charge.h"
 #include "cuda/driver.h"
+#include "cuda/memory.h"
 
 #include <stdatomic.h>
 #include <stdlib.h>
@@ -10,7 +11,7 @@ enum { PAGE_MIB = 2, SET_PREFERRED = 3, UNSET_PREFERRED = 4, HOST = -1 };
 
 static const size_t PAGE = PAGE_MIB * MIB;
 
-void managed_free(struct allocation *a)
+static void free_managed(struct allocation *a)
 {
     uint32_t kept = atomic_fetch_sub(&a->dev->kept_mib, a->kept_mib) - a->kept_mib;
     paging_give(&driver.m, a->dev->gpu, driver.slot, a->managed_mib, kept);
@@ -20,8 +21,9 @@ void managed_free(struct allocation *a)
 static CUresult allocate(CUcontext ctx, size_t size, CUdeviceptr *out)
 {
     struct allocation *a;
-    uint32_t mib = memory_round_up_mib(size);
+    uint32_t mib = charge_round_up_mib(size);
     TRY(memory_allocate(ctx, KIND_MANAGED, size, &a));
+    a->release = free_managed;
     a->touched = true; /* the program may write to it without a call */
     if (!paging_take(&driver.m, ctx->dev->gpu, driver.slot, mib)) {
         memory_free(a);

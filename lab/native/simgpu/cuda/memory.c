@@ -5,10 +5,8 @@
 #include "core/timeline.h"
 #include "cuda/charge.h"
 #include "cuda/driver.h"
-#include "cuda/graph_memory.h"
-#include "cuda/ipc.h"
-#include "cuda/managed.h"
-#include "cuda/pool.h"
+#include "cuda/exported.h"
+#include "cuda/reclaim.h"
 #include "cuda/slab.h"
 
 #include <stdlib.h>
@@ -16,12 +14,6 @@
 #define SMALL_BYTES (1 * MIB)
 #define SWEEP_PAUSE_NS 20000000
 #define PITCH_BYTES 512
-
-uint32_t memory_round_up_mib(size_t size)
-{
-    return size > (size_t)INT32_MAX * MIB ? INT32_MAX
-                                          : (uint32_t)((size + PAGE_BYTES - 1) / PAGE_BYTES * (PAGE_BYTES / MIB));
-}
 
 void memory_link(CUcontext ctx, struct allocation *a)
 {
@@ -84,8 +76,8 @@ CUresult memory_allocate(CUcontext ctx, enum allocation_kind kind, size_t size, 
     struct allocation *a = size <= MEMORY_MAX_BYTES ? create_record(ctx, kind, size) : NULL;
     if (a == NULL)
         return CUDA_ERROR_OUT_OF_MEMORY;
-    uint32_t mib = is_charged_elsewhere(kind) ? 0 : memory_round_up_mib(size);
-    if (mib > 0 && !charge_take(a->dev, mib)) {
+    uint32_t mib = is_charged_elsewhere(kind) ? 0 : charge_round_up_mib(size);
+    if (mib > 0 && !reclaim_take(a->dev, mib)) {
         destroy_record(a);
         return CUDA_ERROR_OUT_OF_MEMORY;
     }
@@ -95,6 +87,13 @@ CUresult memory_allocate(CUcontext ctx, enum allocation_kind kind, size_t size, 
     return CUDA_SUCCESS;
 }
 
+/* Marks an exported allocation as freed by its owner. True when others have it open, so that it stays charged. */
+static bool is_open_elsewhere(const struct allocation *a)
+{
+    struct imported what = exported_describe(a->dev, a->exported, a->charged_mib);
+    return exported_mark_freed(&what);
+}
+
 void memory_free(struct allocation *a)
 {
     if (a == NULL)
@@ -102,21 +101,13 @@ void memory_free(struct allocation *a)
     unlink_from_context(a);
     if (a->kind == KIND_ARRAY)
         *(struct allocation **)a->extra = NULL;
-    if (a->kind == KIND_GRAPH) {
-        graph_memory_free(a);
+    /* The record and its addresses are the graph's node's or the slab's, which may end with it. */
+    bool borrowed = a->kind == KIND_GRAPH || a->shared_block;
+    if (a->release != NULL)
+        a->release(a);
+    if (borrowed)
         return;
-    }
-    if (a->shared_block) {
-        slab_free(a);
-        return;
-    }
-    if (a->kind == KIND_MANAGED)
-        managed_free(a);
-    if (a->kind == KIND_POOL)
-        pool_free(a);
-    if (a->kind == KIND_IPC)
-        ipc_close(a);
-    if (a->exported == 0 || !ipc_mark_freed(a))
+    if (a->exported == 0 || !is_open_elsewhere(a))
         charge_give(a->dev, a->charged_mib);
     destroy_record(a);
 }

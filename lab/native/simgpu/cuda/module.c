@@ -57,7 +57,7 @@ static CUfunction find_function(CUmodule module, const char *name)
     CUfunction f = module->functions;
     while (f != NULL && strcmp(f->name, name) != 0)
         f = f->next;
-    if (f == NULL && (f = function_create(module, name)) != NULL) {
+    if (f == NULL && (f = function_create(module, module->names.target, name)) != NULL) {
         f->next = module->functions;
         module->functions = f;
     }
@@ -76,11 +76,6 @@ static CUresult take_memory(CUmodule module, CUcontext ctx, const char *image)
         module->memory->extra = &module->memory;
     driver_unlock();
     return result;
-}
-
-int module_target(CUmodule module)
-{
-    return module->names.target;
 }
 
 static CUresult load(CUmodule *out, const void *image)

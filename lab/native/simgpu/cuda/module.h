@@ -7,7 +7,5 @@
 
 /* A module that takes no memory and belongs to no context, with the kernels of the image; NULL without host memory. */
 CUmodule module_create(const void *image);
-/* The target of its PTX, like 50 for sm_50; 0 where that is not known. */
-int module_target(CUmodule module);
 
 #endif

@@ -1,12 +1,8 @@
 #include "cuda/pool.h"
 
 #include "cuda/charge.h"
-#include "cuda/driver.h"
 
 #include <stdlib.h>
-
-#define STEP_MIB 32
-#define PIECE_BYTES 512
 
 static CUmemoryPool pools;
 
@@ -21,7 +17,7 @@ static CUmemoryPool create(struct device *dev, size_t limit)
     if (pool == NULL)
         return NULL;
     *pool = (struct CUmemPoolHandle_st){.dev = dev,
-                                        .limit_mib = limit != 0 ? memory_round_up_mib(limit) : UINT32_MAX,
+                                        .limit_mib = limit != 0 ? charge_round_up_mib(limit) : UINT32_MAX,
                                         .reuse = {1, 1, 1},
                                         .next = pools};
     pools = pool;
@@ -48,70 +44,20 @@ bool pool_exists(CUmemoryPool pool)
     return false;
 }
 
-static void shrink(CUmemoryPool pool, uint64_t keep)
+void pool_shrink(CUmemoryPool pool, uint64_t keep)
 {
-    uint32_t need = memory_round_up_mib(pool->used > keep ? pool->used : keep);
+    uint32_t need = charge_round_up_mib(pool->used > keep ? pool->used : keep);
     if (pool->reserved_mib <= need)
         return;
     charge_give(pool->dev, pool->reserved_mib - need);
     pool->reserved_mib = need;
 }
 
-static bool grow(CUmemoryPool pool, uint32_t need)
-{
-    while (pool->reserved_mib < need) {
-        uint32_t more = need - pool->reserved_mib, step = (more + STEP_MIB - 1) / STEP_MIB * STEP_MIB;
-        if (need > pool->limit_mib)
-            return false;
-        if (pool->reserved_mib + step <= pool->limit_mib && charge_take_once(pool->dev, step))
-            more = step;
-        else if (!charge_take(pool->dev, more))
-            return false; /* what this tries may shrink this same pool */
-        pool->reserved_mib += more;
-    }
-    if (pool->reserved_mib > pool->reserved_high_mib)
-        pool->reserved_high_mib = pool->reserved_mib;
-    return true;
-}
-
-static size_t round_up(size_t size)
-{
-    return (size + PIECE_BYTES - 1) / PIECE_BYTES * PIECE_BYTES;
-}
-
-CUresult pool_allocate(CUmemoryPool pool, CUcontext ctx, size_t size, CUdeviceptr *out)
-{
-    struct allocation *a;
-    if (size == 0 || out == NULL || pool == NULL)
-        return CUDA_ERROR_INVALID_VALUE;
-    if (size > MEMORY_MAX_BYTES || !grow(pool, memory_round_up_mib(pool->used + round_up(size))))
-        return CUDA_ERROR_OUT_OF_MEMORY;
-    TRY(memory_allocate(ctx, KIND_POOL, size, &a));
-    a->pool = pool;
-    pool->used += round_up(size);
-    if (pool->used > pool->used_high)
-        pool->used_high = pool->used;
-    *out = a->start;
-    return CUDA_SUCCESS;
-}
-
-void pool_free(struct allocation *a)
-{
-    CUmemoryPool pool = a->pool;
-    if (pool == NULL)
-        return;
-    pool->used -= round_up(a->size);
-    if (pool->destroyed && pool->used == 0) {
-        shrink(pool, 0);
-        free(pool);
-    }
-}
-
 void pool_trim_all(struct device *dev)
 {
     for (CUmemoryPool pool = pools; pool != NULL; pool = pool->next)
         if (pool->dev == dev)
-            shrink(pool, 0);
+            pool_shrink(pool, 0);
 }
 
 void pool_trim_idle(struct device *dev)
@@ -119,7 +65,7 @@ void pool_trim_idle(struct device *dev)
     driver_lock();
     for (CUmemoryPool pool = pools; pool != NULL; pool = pool->next)
         if (pool->dev == dev)
-            shrink(pool, pool->threshold);
+            pool_shrink(pool, pool->threshold);
     driver_unlock();
 }
 
@@ -141,7 +87,7 @@ CUresult cuMemPoolCreate(CUmemoryPool *out, const CUmemPoolProps *props)
 
 static void destroy(CUmemoryPool pool)
 {
-    shrink(pool, 0);
+    pool_shrink(pool, 0);
     if (pool->dev->current_pool == pool)
         pool->dev->current_pool = pool->dev->default_pool;
     CUmemoryPool *at = &pools;
@@ -170,7 +116,46 @@ CUresult cuMemPoolTrimTo(CUmemoryPool pool, size_t keep)
     driver_lock();
     bool valid = pool_exists(pool);
     if (valid)
-        shrink(pool, keep);
+        pool_shrink(pool, keep);
     driver_unlock();
     return valid ? CUDA_SUCCESS : CUDA_ERROR_INVALID_VALUE;
+}
+
+static CUresult find_pools(CUdevice ordinal, struct device **dev)
+{
+    TRY(device_find(ordinal, dev));
+    driver_lock();
+    bool found = pool_default(*dev) != NULL;
+    driver_unlock();
+    return found ? CUDA_SUCCESS : CUDA_ERROR_OUT_OF_MEMORY;
+}
+
+CUresult cuDeviceGetDefaultMemPool(CUmemoryPool *out, CUdevice ordinal)
+{
+    struct device *dev;
+    TRY(find_pools(ordinal, &dev));
+    if (out == NULL)
+        return CUDA_ERROR_INVALID_VALUE;
+    *out = dev->default_pool;
+    return CUDA_SUCCESS;
+}
+
+CUresult cuDeviceGetMemPool(CUmemoryPool *out, CUdevice ordinal)
+{
+    struct device *dev;
+    TRY(find_pools(ordinal, &dev));
+    if (out == NULL)
+        return CUDA_ERROR_INVALID_VALUE;
+    *out = dev->current_pool;
+    return CUDA_SUCCESS;
+}
+
+CUresult cuDeviceSetMemPool(CUdevice ordinal, CUmemoryPool pool)
+{
+    struct device *dev;
+    TRY(find_pools(ordinal, &dev));
+    if (!pool_exists(pool) || pool->dev != dev)
+        return CUDA_ERROR_INVALID_VALUE;
+    dev->current_pool = pool;
+    return CUDA_SUCCESS;
 }

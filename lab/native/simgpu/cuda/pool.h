@@ -3,7 +3,7 @@
 #ifndef SIMGPU_POOL_H
 #define SIMGPU_POOL_H
 
-#include "cuda/memory.h"
+#include "cuda/driver.h"
 
 struct CUmemPoolHandle_st {
     struct device *dev;
@@ -18,8 +18,7 @@ struct CUmemPoolHandle_st {
 /* Call these with the driver's lock held. */
 CUmemoryPool pool_default(struct device *dev); /* created at the first call; NULL without host memory */
 bool pool_exists(CUmemoryPool pool);
-CUresult pool_allocate(CUmemoryPool pool, CUcontext ctx, size_t size, CUdeviceptr *out);
-void pool_free(struct allocation *a);
+void pool_shrink(CUmemoryPool pool, uint64_t keep); /* to this many bytes, or to what is used */
 /* Gives back what all pools of the device hold but do not use. */
 void pool_trim_all(struct device *dev);
 

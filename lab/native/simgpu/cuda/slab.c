@@ -1,6 +1,9 @@
 #include "cuda/slab.h"
 
+#include "cuda/arena.h"
 #include "cuda/charge.h"
+#include "cuda/context.h"
+#include "cuda/reclaim.h"
 
 #include <stdlib.h>
 
@@ -69,7 +72,7 @@ static struct slab *create_slab(CUcontext ctx, int class)
     struct slab *s = *spare != NULL ? *spare : create_record((size_t)SMALLEST << class);
     *spare = NULL;
     CUdeviceptr start = s != NULL ? arena_reserve(PAGE_BYTES) : 0;
-    if (start == 0 || !charge_take(ctx->dev, (uint32_t)(PAGE_BYTES / MIB))) {
+    if (start == 0 || !reclaim_take(ctx->dev, (uint32_t)(PAGE_BYTES / MIB))) {
         if (start != 0)
             arena_release(start, PAGE_BYTES);
         free(s);
@@ -81,31 +84,7 @@ static struct slab *create_slab(CUcontext ctx, int class)
     return s;
 }
 
-CUresult slab_allocate(CUcontext ctx, size_t size, struct allocation **out)
-{
-    int class = class_of(size);
-    struct slab **head = &ctx->dev->slabs[class];
-    struct slab *s = *head;
-    while (s != NULL && s->ctx != ctx)
-        s = s->next;
-    if (s == NULL) {
-        s = create_slab(ctx, class);
-        if (s == NULL)
-            return CUDA_ERROR_OUT_OF_MEMORY;
-        list_add(head, s);
-    }
-    uint32_t index = s->first_free;
-    s->first_free = s->next_free[index];
-    if (++s->used == s->pieces)
-        list_remove(head, s);
-    struct allocation *a = &s->items[index];
-    *a = (struct allocation){
-        .start = s->start + index * s->piece, .size = size, .kind = KIND_PLAIN, .shared_block = true, .dev = ctx->dev};
-    *out = a;
-    return CUDA_SUCCESS;
-}
-
-void slab_free(struct allocation *a)
+static void free_piece(struct allocation *a)
 {
     struct slab *s = arena_get(a->start);
     int class = class_of(s->piece);
@@ -130,6 +109,34 @@ void slab_free(struct allocation *a)
         *spare = s;
     else
         free(s);
+}
+
+CUresult slab_allocate(CUcontext ctx, size_t size, struct allocation **out)
+{
+    int class = class_of(size);
+    struct slab **head = &ctx->dev->slabs[class];
+    struct slab *s = *head;
+    while (s != NULL && s->ctx != ctx)
+        s = s->next;
+    if (s == NULL) {
+        s = create_slab(ctx, class);
+        if (s == NULL)
+            return CUDA_ERROR_OUT_OF_MEMORY;
+        list_add(head, s);
+    }
+    uint32_t index = s->first_free;
+    s->first_free = s->next_free[index];
+    if (++s->used == s->pieces)
+        list_remove(head, s);
+    struct allocation *a = &s->items[index];
+    *a = (struct allocation){.start = s->start + index * s->piece,
+                             .size = size,
+                             .kind = KIND_PLAIN,
+                             .shared_block = true,
+                             .dev = ctx->dev,
+                             .release = free_piece};
+    *out = a;
+    return CUDA_SUCCESS;
 }
 
 bool slab_is_slab(const void *what)

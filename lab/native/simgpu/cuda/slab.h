@@ -2,10 +2,9 @@
 #ifndef SIMGPU_SLAB_H
 #define SIMGPU_SLAB_H
 
-#include "cuda/memory.h"
+#include "cuda/allocation.h"
 
 CUresult slab_allocate(CUcontext ctx, size_t size, struct allocation **out);
-void slab_free(struct allocation *a);
 /* Whether what arena_get returned is a slab. */
 bool slab_is_slab(const void *what);
 /* The allocation at an address of a slab, or NULL. */

@@ -2,16 +2,12 @@
 
 #include "core/timeline.h"
 #include "cuda/callback.h"
-#include "cuda/capture.h"
-#include "cuda/context.h"
 #include "cuda/driver.h"
-#include "cuda/event.h"
-#include "cuda/pool.h"
 
 #include <stdatomic.h>
 #include <stdlib.h>
 
-static bool is_default(CUstream handle)
+bool stream_is_default(CUstream handle)
 {
     return handle == NULL || handle == CU_STREAM_LEGACY || handle == CU_STREAM_PER_THREAD;
 }
@@ -20,15 +16,8 @@ CUresult stream_resolve(CUstream handle, CUstream *stream)
 {
     CUcontext ctx;
     TRY(context_require(&ctx));
-    *stream = is_default(handle) ? &ctx->legacy : handle;
+    *stream = stream_is_default(handle) ? &ctx->legacy : handle;
     return (*stream)->ctx != NULL ? CUDA_SUCCESS : CUDA_ERROR_INVALID_HANDLE;
-}
-
-/* For calls that a capture does not allow. */
-static CUresult resolve_uncaptured(CUstream handle, CUstream *stream)
-{
-    TRY(stream_resolve(handle, stream));
-    return (*stream)->capture != NULL ? capture_invalidate((*stream)->capture) : CUDA_SUCCESS;
 }
 
 void stream_wait(CUstream stream)
@@ -47,151 +36,8 @@ void stream_destroy_all(CUcontext ctx)
     }
 }
 
-CUresult stream_check_uncaptured(CUcontext ctx)
+void stream_wait_all(CUcontext ctx)
 {
-    CUresult result = CUDA_SUCCESS;
-    driver_lock();
-    for (CUstream s = ctx->streams; s != NULL && result == CUDA_SUCCESS; s = s->next)
-        if (s->capture != NULL)
-            result = capture_invalidate(s->capture);
-    driver_unlock();
-    return result;
-}
-
-static int limit_priority(int priority)
-{
-    if (priority < STREAM_PRIORITY_GREATEST)
-        return STREAM_PRIORITY_GREATEST;
-    return priority > STREAM_PRIORITY_LEAST ? STREAM_PRIORITY_LEAST : priority;
-}
-
-CUresult cuStreamCreateWithPriority(CUstream *out, unsigned int flags, int priority)
-{
-    CUcontext ctx;
-    TRY(context_require(&ctx));
-    if (out == NULL || flags > CU_STREAM_NON_BLOCKING)
-        return CUDA_ERROR_INVALID_VALUE;
-    CUstream stream = calloc(1, sizeof *stream);
-    if (stream == NULL)
-        return CUDA_ERROR_OUT_OF_MEMORY;
-    driver_lock();
-    *stream = (struct CUstream_st){
-        .ctx = ctx, .flags = flags, .priority = limit_priority(priority), .id = ++driver.next_id, .next = ctx->streams};
-    ctx->streams = stream;
-    driver_unlock();
-    *out = stream;
-    return CUDA_SUCCESS;
-}
-
-CUresult cuStreamCreate(CUstream *out, unsigned int flags)
-{
-    return cuStreamCreateWithPriority(out, flags, 0);
-}
-
-/* The work of a destroyed stream continues. */
-CUresult cuStreamDestroy_v2(CUstream stream)
-{
-    CUcontext ctx;
-    TRY(context_require(&ctx));
-    if (is_default(stream))
-        return CUDA_ERROR_INVALID_HANDLE;
-    callback_wait(stream);
-    driver_lock();
-    CUstream *at = &stream->ctx->streams;
-    while (*at != NULL && *at != stream)
-        at = &(*at)->next;
-    bool found = *at == stream;
-    if (found)
-        *at = stream->next;
-    driver_unlock();
-    if (!found)
-        return CUDA_ERROR_INVALID_HANDLE;
-    stream->ctx = NULL;
-    free(stream);
-    return CUDA_SUCCESS;
-}
-
-CUresult cuStreamSynchronize(CUstream handle)
-{
-    CUstream stream;
-    TRY(resolve_uncaptured(handle, &stream));
-    if (stream == &stream->ctx->legacy)
-        context_wait(stream->ctx);
-    else
-        stream_wait(stream);
-    pool_trim_idle(stream->ctx->dev);
-    return CUDA_SUCCESS;
-}
-
-CUresult cuStreamQuery(CUstream handle)
-{
-    CUstream stream;
-    TRY(resolve_uncaptured(handle, &stream));
-    uint32_t gpu = stream->ctx->dev->gpu;
-    bool done = timeline_done(&driver.m, gpu, driver.slot, machine_now()) >= stream->last && stream->callbacks == 0;
-    return done ? CUDA_SUCCESS : CUDA_ERROR_NOT_READY;
-}
-
-/* On one GPU the queue's order already makes the stream wait. For another GPU's event, wait here. */
-CUresult cuStreamWaitEvent(CUstream handle, CUevent event, unsigned int flags)
-{
-    CUstream stream;
-    (void)flags;
-    TRY(stream_resolve(handle, &stream));
-    if (event == NULL)
-        return CUDA_ERROR_INVALID_HANDLE;
-    if (event_capture(event) != NULL)
-        return capture_join(stream, event_capture(event));
-    if (stream->capture != NULL)
-        return capture_add_node(stream, CU_GRAPH_NODE_TYPE_WAIT_EVENT);
-    if (event_gpu(event) != stream->ctx->dev->gpu)
-        event_wait(event);
-    return CUDA_SUCCESS;
-}
-
-CUresult cuStreamGetPriority(CUstream handle, int *priority)
-{
-    CUstream stream;
-    TRY(stream_resolve(handle, &stream));
-    *priority = stream->priority;
-    return CUDA_SUCCESS;
-}
-
-CUresult cuStreamGetFlags(CUstream handle, unsigned int *flags)
-{
-    CUstream stream;
-    TRY(stream_resolve(handle, &stream));
-    *flags = stream->flags;
-    return CUDA_SUCCESS;
-}
-
-CUresult cuStreamGetId(CUstream handle, unsigned long long *id)
-{
-    CUstream stream;
-    TRY(stream_resolve(handle, &stream));
-    *id = stream->id;
-    return CUDA_SUCCESS;
-}
-
-CUresult cuStreamGetCtx(CUstream handle, CUcontext *ctx)
-{
-    CUstream stream;
-    TRY(stream_resolve(handle, &stream));
-    *ctx = stream->ctx;
-    return CUDA_SUCCESS;
-}
-
-CUresult cuStreamGetDevice(CUstream handle, CUdevice *ordinal)
-{
-    CUstream stream;
-    TRY(stream_resolve(handle, &stream));
-    *ordinal = stream->ctx->ordinal;
-    return CUDA_SUCCESS;
-}
-
-CUresult cuStreamCopyAttributes(CUstream to, CUstream from)
-{
-    CUstream stream;
-    TRY(stream_resolve(to, &stream));
-    return stream_resolve(from, &stream);
+    timeline_wait(&driver.m, ctx->dev->gpu, driver.slot, timeline_end(&driver.m, ctx->dev->gpu, driver.slot));
+    callback_wait_all();
 }

@@ -7,8 +7,8 @@ CUresult transfer_begin_sync(void)
 {
     CUcontext ctx;
     TRY(context_require(&ctx));
-    TRY(stream_check_uncaptured(ctx));
-    context_wait(ctx);
+    TRY(capture_check_absent(ctx));
+    stream_wait_all(ctx);
     return CUDA_SUCCESS;
 }
 

@@ -1,7 +1,6 @@
 #include "cuda/user_object.h"
 
 #include "cuda/driver.h"
-#include "cuda/graph.h"
 
 #include <limits.h>
 #include <stdatomic.h>
@@ -69,9 +68,8 @@ CUresult cuUserObjectRelease(CUuserObject object, unsigned int count)
     return is_valid(object, count) ? drop(object, count) : CUDA_ERROR_INVALID_VALUE;
 }
 
-static struct graph_object *find(CUgraph graph, CUuserObject object)
+static struct graph_object *find(struct graph_object *held, CUuserObject object)
 {
-    struct graph_object *held = graph->objects;
     while (held != NULL && held->object != object)
         held = held->next;
     return held;
@@ -87,25 +85,25 @@ static bool add(struct graph_object **list, CUuserObject object, unsigned int co
     return true;
 }
 
-CUresult cuGraphRetainUserObject(CUgraph graph, CUuserObject object, unsigned int count, unsigned int flags)
+CUresult user_objects_retain(struct graph_object **list, CUuserObject object, unsigned int count, unsigned int flags)
 {
-    if (!graph_is_valid(graph) || !is_valid(object, count) || (flags & ~(unsigned int)MOVE) != 0)
+    if (!is_valid(object, count) || (flags & ~(unsigned int)MOVE) != 0)
         return CUDA_ERROR_INVALID_VALUE;
-    struct graph_object *held = find(graph, object);
+    struct graph_object *held = find(*list, object);
     if (held != NULL)
         held->count += count;
-    else if (!add(&graph->objects, object, count))
+    else if (!add(list, object, count))
         return CUDA_ERROR_OUT_OF_MEMORY;
     if (flags != MOVE)
         atomic_fetch_add(&object->count, count);
     return CUDA_SUCCESS;
 }
 
-CUresult cuGraphReleaseUserObject(CUgraph graph, CUuserObject object, unsigned int count)
+CUresult user_objects_drop(struct graph_object *list, CUuserObject object, unsigned int count)
 {
-    if (!graph_is_valid(graph) || !is_valid(object, count))
+    if (!is_valid(object, count))
         return CUDA_ERROR_INVALID_VALUE;
-    struct graph_object *held = find(graph, object);
+    struct graph_object *held = find(list, object);
     if (held == NULL || held->count < count)
         return CUDA_ERROR_INVALID_VALUE;
     held->count -= count;

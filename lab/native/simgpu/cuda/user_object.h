@@ -14,6 +14,9 @@ struct graph_object {
     struct graph_object *next;
 };
 
+/* What cuGraphRetainUserObject and cuGraphReleaseUserObject do with the list of a graph. */
+CUresult user_objects_retain(struct graph_object **list, CUuserObject object, unsigned int count, unsigned int flags);
+CUresult user_objects_drop(struct graph_object *list, CUuserObject object, unsigned int count);
 /* A clone of a graph has as many references as the original. False without host memory. */
 bool user_objects_copy(struct graph_object **to, const struct graph_object *from);
 /* The graph is gone. */

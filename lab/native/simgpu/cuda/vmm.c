@@ -4,6 +4,7 @@
 #include "cuda/driver.h"
 #include "cuda/exported.h"
 #include "cuda/memory.h"
+#include "cuda/reclaim.h"
 
 #include <stdlib.h>
 
@@ -32,7 +33,7 @@ static void release(struct vmm_memory *memory)
     bool exported = memory->what.number != 0;
     if (exported && !exported_is_own(&memory->what))
         exported_close(&memory->what);
-    else if (!exported || !imports_mark_freed(&driver.m, &memory->what))
+    else if (!exported || !exported_mark_freed(&memory->what))
         charge_give(memory->dev, memory->mib);
     memory->magic = 0;
     free(memory);
@@ -66,9 +67,9 @@ CUresult cuMemCreate(CUmemGenericAllocationHandle *out, size_t size, const CUmem
         return CUDA_ERROR_INVALID_VALUE;
     TRY(device_find(prop->location.id, &dev));
     struct vmm_memory *memory = calloc(1, sizeof *memory);
-    uint32_t mib = memory_round_up_mib(size);
+    uint32_t mib = charge_round_up_mib(size);
     driver_lock();
-    bool taken = memory != NULL && charge_take(dev, mib);
+    bool taken = memory != NULL && reclaim_take(dev, mib);
     driver_unlock();
     if (!taken) {
         free(memory);

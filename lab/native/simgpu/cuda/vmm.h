@@ -4,7 +4,7 @@
 #define SIMGPU_VMM_H
 
 #include "core/imports.h"
-#include "cuda/device.h"
+#include "cuda/driver.h"
 
 struct vmm_memory {
     uint32_t magic, references;

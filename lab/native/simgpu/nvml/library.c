@@ -1,6 +1,8 @@
 /* Initialization. */
 #include "nvml/library.h"
 
+#include "core/visible.h"
+
 #include <pthread.h>
 #include <stdatomic.h>
 
@@ -15,8 +17,11 @@ nvmlReturn_t library_check_ready(void)
 /* Called with the lock held. */
 static nvmlReturn_t start(void)
 {
-    if (library.uses == 0 && !machine_open(&library.m))
-        return NVML_ERROR_DRIVER_NOT_LOADED;
+    if (library.uses == 0) {
+        if (!machine_open(&library.m))
+            return NVML_ERROR_DRIVER_NOT_LOADED;
+        visible_read(&library.m);
+    }
     for (uint32_t i = 0; i < library.m.visible_count; i++)
         library.devices[i] = (struct nvmlDevice_st){.gpu = library.m.visible[i], .index = i};
     for (uint32_t unit = 0; unit < SIMGPU_MAX_UNITS; unit++)

@@ -45,6 +45,6 @@ nvmlReturn_t nvmlDeviceGetMemoryLimits_v1(nvmlDevice_t device, nvmlGetMemoryLimi
     slots_sweep(&library.m, 0);
     limits->softLimit = limit.soft;
     limits->hardLimit = limit.hard;
-    limits->currentUsed = cgroups_used_bytes(&library.m, cgroup, device->gpu);
+    limits->currentUsed = slots_cgroup_bytes(&library.m, cgroup, device->gpu);
     return NVML_SUCCESS;
 }
