@@ -12,7 +12,7 @@
 #define SELDOM_NS 20000
 
 /* How many ns of waiting correspond to ns of work. */
-static uint64_t waiting(uint64_t ns, uint64_t rate_ppm)
+static uint64_t waiting_for(uint64_t ns, uint64_t rate_ppm)
 {
     ASSERT(rate_ppm > 0 && rate_ppm <= BUCKET_WHOLE_PPM);
     uint64_t whole = ns / rate_ppm, rest = ns % rate_ppm;
@@ -23,14 +23,14 @@ static uint64_t waiting(uint64_t ns, uint64_t rate_ppm)
 
 uint64_t bucket_charge(uint64_t due, uint64_t now, int64_t ns, uint64_t rate_ppm, uint64_t blocked)
 {
-    uint64_t saved = waiting(BUCKET_SAVED_NS, rate_ppm) + (blocked < BLOCKED_MOST_NS ? blocked : BLOCKED_MOST_NS);
+    uint64_t saved = waiting_for(BUCKET_SAVED_NS, rate_ppm) + (blocked < BLOCKED_MOST_NS ? blocked : BLOCKED_MOST_NS);
     uint64_t lowest = now > saved ? now - saved : 0;
     uint64_t base = due > lowest ? due : lowest;
     if (ns >= 0) {
-        uint64_t more = waiting((uint64_t)ns, rate_ppm);
+        uint64_t more = waiting_for((uint64_t)ns, rate_ppm);
         return base > UINT64_MAX - more ? UINT64_MAX : base + more;
     }
-    uint64_t less = waiting(0 - (uint64_t)ns, rate_ppm);
+    uint64_t less = waiting_for(0 - (uint64_t)ns, rate_ppm);
     ASSERT(base >= lowest);
     return base - lowest > less ? base - less : lowest;
 }

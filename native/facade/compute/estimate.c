@@ -10,7 +10,7 @@ bool estimate_is_sparse(const struct estimate *estimate, struct measured measure
     return measured.launches > 1 && estimate->known && measured.behind <= NEAR_NS + estimate->each;
 }
 
-static uint64_t times(uint64_t each, uint32_t launches, uint64_t most)
+static uint64_t multiply_at_most(uint64_t each, uint32_t launches, uint64_t most)
 {
     ASSERT(launches > 0);
     return each > most / launches ? most : each * launches;
@@ -23,11 +23,11 @@ uint64_t estimate_work(const struct estimate *estimate, struct measured measured
     if (measured.launches <= 1 && span <= NO_WORK_NS)
         return 0;
     if (estimate_is_sparse(estimate, measured))
-        return times(estimate->each, measured.launches, span);
+        return multiply_at_most(estimate->each, measured.launches, span);
     if (span <= BRIEF_NS)
         return span;
     /* Longer than a turn. If the launches do not take that long, others had the rest. */
-    most = measured.launches > 1 && estimate->known ? times(estimate->most, measured.launches, span) : span;
+    most = measured.launches > 1 && estimate->known ? multiply_at_most(estimate->most, measured.launches, span) : span;
     *certain = most < span - span / 8;
     ASSERT(most <= span);
     return *certain ? most : span;

@@ -64,7 +64,7 @@ static void restore_capture_mode(CUstreamCaptureMode mode)
     REAL(cuThreadExchangeStreamCaptureMode)(&mode);
 }
 
-static void nap(uint64_t ns)
+static void sleep_briefly(uint64_t ns)
 {
     struct timespec pause = {.tv_sec = 0, .tv_nsec = (long)(ns < NAP_NS ? ns : NAP_NS)};
     nanosleep(&pause, NULL);
@@ -83,14 +83,14 @@ static void wait_for_priority(int device, uint64_t *now)
 {
     while (time_share_is_closed(device, *now)) {
         time_share_note_request(device, *now);
-        nap(NAP_NS);
+        sleep_briefly(NAP_NS);
         *now = monotonic_ns();
     }
 }
 
 /* A few launches less, so that a program cannot predict which are measured together. In one of eight cases a single
  * launch, from which the others are estimated. */
-static uint32_t vary(uint32_t count, uint64_t now)
+static uint32_t vary_count(uint32_t count, uint64_t now)
 {
     ASSERT(count >= 1);
     uint32_t random = (uint32_t)(now * UINT64_C(0x9e3779b97f4a7c15) >> 32);
@@ -117,7 +117,7 @@ static uint64_t wait_for_share(CUcontext context, int device, uint64_t apart, ui
         struct meter_state state = meter_read(context, device, *now);
         uint32_t count = state.known ? bucket_batch(state.each, apart) : 1;
         lane->size_limit = count < lane->size_limit ? count : lane->size_limit;
-        lane->size = lane->left = vary(lane->size_limit, *now);
+        lane->size = lane->left = vary_count(lane->size_limit, *now);
         ASSERT(lane->size >= 1 && lane->size <= BATCH_MAX);
         uint64_t window = time_share_window(device, *now);
         lane->size = lane->left = launch_window_fit(window, *now, state.each, lane->size);
@@ -130,14 +130,14 @@ static uint64_t wait_for_share(CUcontext context, int device, uint64_t apart, ui
             return charge;
         bool in_debt = state.unfinished < most;
         uint64_t before = *now;
-        nap(wait);
+        sleep_briefly(wait);
         *now = monotonic_ns();
         if (in_debt)
             time_share_note_wait(device, *now, *now - before);
     }
 }
 
-static void measure(CUstream stream, CUcontext context, int device, uint64_t now, struct lane *lane)
+static void begin_batch(CUstream stream, CUcontext context, int device, uint64_t now, struct lane *lane)
 {
     if (meter_is_capturing(stream))
         return;
@@ -184,7 +184,7 @@ void gate_enter(CUstream stream)
     uint64_t now = monotonic_ns();
     if (time_share_is_measured(device, now)) {
         CUstreamCaptureMode mode = relax_capture_mode();
-        measure(stream, context, device, now, lane);
+        begin_batch(stream, context, device, now, lane);
         restore_capture_mode(mode);
     } else {
         close_lane(lane);

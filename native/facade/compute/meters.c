@@ -158,7 +158,7 @@ static uint64_t add_work(struct meter *meter, struct span span, uint64_t now, ui
 }
 
 /* The GPU has done the batch, or it will never be known better when. */
-static void settle(struct meter *meter, struct batch *batch, uint64_t now)
+static void settle_batch(struct meter *meter, struct batch *batch, uint64_t now)
 {
     ASSERT(batch->meter == meter);
     struct span span = {batch->opened, now};
@@ -189,7 +189,7 @@ static bool is_done(const struct batch *batch)
 }
 
 /* Settles the batches that are done; with `all` every batch. */
-static void collect(struct meter *meter, uint64_t now, bool all)
+static void collect_batches(struct meter *meter, uint64_t now, bool all)
 {
     struct batch **link = &meter->batches;
     while (*link != NULL) {
@@ -204,7 +204,7 @@ static void collect(struct meter *meter, uint64_t now, bool all)
             meter->state.unfinished--;
         else
             meter->state.open--;
-        settle(meter, batch, now);
+        settle_batch(meter, batch, now);
         if (!batch->owned)
             free(batch);
     }
@@ -230,7 +230,7 @@ struct meter_state meter_read(CUcontext context, int device, uint64_t now)
     pthread_mutex_lock(&lock);
     struct meter *meter = meter_of(context, device);
     if (meter != NULL) {
-        collect(meter, now, false);
+        collect_batches(meter, now, false);
         update_busy(device, now);
         state = meter->state;
         for (const struct batch *batch = meter->batches; batch != NULL; batch = batch->next)
@@ -337,7 +337,7 @@ void meter_end_context(CUcontext context)
             continue;
         }
         uint64_t now = monotonic_ns();
-        collect(meter, now, true);
+        collect_batches(meter, now, true);
         *link = meter->next;
         update_busy(meter->device, now);
         give_event_back(meter, meter->anchor);

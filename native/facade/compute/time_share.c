@@ -21,7 +21,7 @@
 #define REPLACE(word, seen, value)                                                                                     \
     atomic_compare_exchange_weak_explicit(word, seen, value, memory_order_relaxed, memory_order_relaxed)
 
-static const struct lamina_decision *decision(int device)
+static const struct lamina_decision *decision_for(int device)
 {
     return &facade_open()->arbiter->devices[device];
 }
@@ -43,25 +43,25 @@ static struct lamina_slot_compute *own_compute(int device)
     return slot == NULL ? NULL : &account_slot_device(slot, (uint32_t)device)->compute;
 }
 
-static const struct lamina_limit *limit(int device)
+static const struct lamina_limit *limit_of(int device)
 {
     return &facade_open()->limits.devices[device];
 }
 
 static bool holds_time(int device)
 {
-    uint32_t policy = limit(device)->compute_policy;
+    uint32_t policy = limit_of(device)->compute_policy;
     return policy == LAMINA_COMPUTE_CAP || policy == LAMINA_COMPUTE_WEIGHT;
 }
 
 bool time_share_is_measured(int device, uint64_t now)
 {
-    return holds_time(device) || (LOAD(decision(device)->watched) && is_decided(now));
+    return holds_time(device) || (LOAD(decision_for(device)->watched) && is_decided(now));
 }
 
 bool time_share_is_closed(int device, uint64_t now)
 {
-    return LOAD(decision(device)->closed) != 0 && is_decided(now);
+    return LOAD(decision_for(device)->closed) != 0 && is_decided(now);
 }
 
 const _Atomic uint64_t time_share_zero_flag;
@@ -73,58 +73,58 @@ static const _Atomic uint64_t *flag_unless_old(const _Atomic uint64_t *word, uin
 
 const _Atomic uint64_t *time_share_closed_flag(int device, uint64_t now)
 {
-    return flag_unless_old(&decision(device)->closed, now);
+    return flag_unless_old(&decision_for(device)->closed, now);
 }
 
 const _Atomic uint64_t *time_share_attention_flag(int device, uint64_t now)
 {
-    return flag_unless_old(&decision(device)->attention, now);
+    return flag_unless_old(&decision_for(device)->attention, now);
 }
 
 /* How much idle time may be lent, whatever the arbiter says. */
 static uint64_t most_ppm(int device)
 {
-    uint32_t most = limit(device)->most_percent;
+    uint32_t most = limit_of(device)->most_percent;
     return most == 0 ? BUCKET_WHOLE_PPM : most * (BUCKET_WHOLE_PPM / 100);
 }
 
 /* 0: no limit. A cap is never above the limits, whatever the arbiter says. */
-static uint64_t rate(int device, uint64_t now)
+static uint64_t read_rate(int device, uint64_t now)
 {
     uint64_t share = live_cores(&facade_open()->account, (uint32_t)device, now) * (BUCKET_WHOLE_PPM / 100), lent;
     if (!holds_time(device))
         return 0;
-    if (limit(device)->compute_policy == LAMINA_COMPUTE_CAP || !is_decided(now))
+    if (limit_of(device)->compute_policy == LAMINA_COMPUTE_CAP || !is_decided(now))
         return share;
-    lent = LOAD(decision(device)->rate_ppm);
+    lent = LOAD(decision_for(device)->rate_ppm);
     lent = lent > most_ppm(device) ? most_ppm(device) : lent;
     return lent < share ? share : lent;
 }
 
-static uint64_t blocked(int device, uint64_t now)
+static uint64_t read_blocked(int device, uint64_t now)
 {
-    return is_decided(now) ? LOAD(decision(device)->blocked_ns) : 0;
+    return is_decided(now) ? LOAD(decision_for(device)->blocked_ns) : 0;
 }
 
-static void charge(int device, uint64_t now, int64_t ns, uint64_t rate_ppm)
+static void charge_time(int device, uint64_t now, int64_t ns, uint64_t rate_ppm)
 {
     _Atomic uint64_t *due = &shared_compute(device)->due;
     uint64_t seen = LOAD(*due);
     while (rate_ppm != 0 && ns != 0 &&
-           !REPLACE(due, &seen, bucket_charge(seen, now, ns, rate_ppm, blocked(device, now))))
+           !REPLACE(due, &seen, bucket_charge(seen, now, ns, rate_ppm, read_blocked(device, now))))
         ;
 }
 
 /* The refund only grows, or shrinks a little when the arbiter learns more. Otherwise the arbiter started again. */
 static void apply_refund(int device, uint64_t now, uint64_t rate_ppm)
 {
-    int64_t wanted = LOAD(decision(device)->refund_ns), seen = LOAD(shared_compute(device)->refund_ns);
+    int64_t wanted = LOAD(decision_for(device)->refund_ns), seen = LOAD(shared_compute(device)->refund_ns);
     if (wanted == seen || !atomic_compare_exchange_strong(&shared_compute(device)->refund_ns, &seen, wanted))
         return;
     /* Both may be anything, so the difference is taken without a sign. */
     uint64_t less = (uint64_t)seen - (uint64_t)wanted;
     if (less + UNLIKELY_REFUND_NS < 2 * UNLIKELY_REFUND_NS)
-        charge(device, now, (int64_t)less, rate_ppm);
+        charge_time(device, now, (int64_t)less, rate_ppm);
 }
 
 /* Charges what was deferred, once the arbiter has decided with knowledge of it or no longer decides. */
@@ -135,12 +135,12 @@ static void charge_deferred(int device, uint64_t now, uint64_t rate_ppm)
         (is_decided(now) && LOAD(facade_open()->arbiter->heartbeat) <= LOAD(compute->deferred_at)))
         return;
     uint64_t ns = EXCHANGE(compute->deferred_ns, 0);
-    charge(device, now, ns < MOST_DEFERRED_NS ? (int64_t)ns : (int64_t)MOST_DEFERRED_NS, rate_ppm);
+    charge_time(device, now, ns < MOST_DEFERRED_NS ? (int64_t)ns : (int64_t)MOST_DEFERRED_NS, rate_ppm);
 }
 
 uint64_t time_share_take(int device, uint64_t now, uint64_t ns)
 {
-    uint64_t rate_ppm = rate(device, now);
+    uint64_t rate_ppm = read_rate(device, now);
     _Atomic uint64_t *due = &shared_compute(device)->due;
     charge_deferred(device, now, rate_ppm);
     apply_refund(device, now, rate_ppm);
@@ -150,15 +150,15 @@ uint64_t time_share_take(int device, uint64_t now, uint64_t ns)
             return 0;
         if (seen > now && rate_ppm < BUCKET_WHOLE_PPM)
             return seen - now;
-    } while (!REPLACE(due, &seen, bucket_charge(seen, now, (int64_t)ns, rate_ppm, blocked(device, now))));
+    } while (!REPLACE(due, &seen, bucket_charge(seen, now, (int64_t)ns, rate_ppm, read_blocked(device, now))));
     return 0;
 }
 
 void time_share_correct(int device, uint64_t now, int64_t ns)
 {
     struct lamina_usage_compute *compute = shared_compute(device);
-    if (ns <= 0 || !is_decided(now) || !LOAD(decision(device)->watched)) {
-        charge(device, now, ns, rate(device, now));
+    if (ns <= 0 || !is_decided(now) || !LOAD(decision_for(device)->watched)) {
+        charge_time(device, now, ns, read_rate(device, now));
         return;
     }
     if (ADD(compute->deferred_ns, (uint64_t)ns) == 0)

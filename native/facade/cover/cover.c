@@ -28,14 +28,14 @@ struct mounts {
     size_t count;
 };
 
-static int failed(const char *what, const char *path)
+static int report_failure(const char *what, const char *path)
 {
     fprintf(stderr, "lamina-cover: %s %s: %s\n", what, path, strerror(errno));
     return 1;
 }
 
 /* The kernel writes spaces and similar characters as a backslash and three octal digits. */
-static void unescape(char *text)
+static void unescape_path(char *text)
 {
     char *to = text;
     for (const char *from = text; *from != 0; to++) {
@@ -58,7 +58,7 @@ static bool read_mounts(struct mounts *mounts)
         char **more = realloc(mounts->paths, (mounts->count + 1) * sizeof *more);
         if (more == NULL || sscanf(line, "%*s %*s %*s %*s %ms", &path) != 1)
             return false;
-        unescape(path);
+        unescape_path(path);
         mounts->paths = more;
         mounts->paths[mounts->count++] = path;
     }
@@ -112,17 +112,17 @@ static const char *library_named(const char *path)
 static int mount_read_only(const char *file, const char *path, const char *what)
 {
     if (mount(file, path, NULL, MS_BIND, NULL) != 0)
-        return failed(what, path);
+        return report_failure(what, path);
     if (mount(NULL, path, NULL, MS_REMOUNT | MS_BIND | MS_RDONLY | MS_NOSUID | MS_NODEV, NULL) != 0)
-        return failed("cannot make read-only", path);
+        return report_failure("cannot make read-only", path);
     return 0;
 }
 
-static int cover(const char *folder, const char *name, const char *path)
+static int cover_file(const char *folder, const char *name, const char *path)
 {
     char facade[4096];
     if (snprintf(facade, sizeof facade, "%s/%s.1", folder, name) >= (int)sizeof facade)
-        return errno = ENAMETOOLONG, failed("cannot name", folder);
+        return errno = ENAMETOOLONG, report_failure("cannot name", folder);
     return mount_read_only(facade, path, "cannot put the facade over");
 }
 
@@ -171,7 +171,7 @@ static int use_newer_driver(const char *root)
 {
     struct newest newest = {0};
     if (!compat_each(root, keep_newest, &newest))
-        return failed("cannot read", "the image's libraries for compatibility");
+        return report_failure("cannot read", "the image's libraries for compatibility");
     char *driver = newest.path == NULL ? NULL : driver_of(root);
     int result = 0;
     if (driver != NULL && newest.major > compat_major(driver))
@@ -183,7 +183,7 @@ static int use_newer_driver(const char *root)
 
 static bool cover_compat(const char *path, void *folder)
 {
-    return cover(folder, "libcuda.so", path) == 0;
+    return cover_file(folder, "libcuda.so", path) == 0;
 }
 
 int main(int count, char **arguments)
@@ -195,16 +195,16 @@ int main(int count, char **arguments)
     while (read(STDIN_FILENO, state, sizeof state) > 0)
         ; /* the runtime describes the container; what is needed of that is in the mounts too */
     if (!read_mounts(&mounts))
-        return failed("cannot read", "/proc/self/mountinfo");
+        return report_failure("cannot read", "/proc/self/mountinfo");
     char *root = container_root(&mounts);
     if (root == NULL)
-        return errno = ENOENT, failed("cannot find the container's root by its mount of", LIMITS);
+        return errno = ENOENT, report_failure("cannot find the container's root by its mount of", LIMITS);
     for (size_t i = 0; i < mounts.count; i++) {
         const char *path = mounts.paths[i];
         if (!is_below(path, root))
             continue;
         const char *name = library_named(path + strlen(root));
-        if (name != NULL && !is_hidden(path) && cover(arguments[1], name, path) != 0)
+        if (name != NULL && !is_hidden(path) && cover_file(arguments[1], name, path) != 0)
             return 1;
     }
     if (use_newer_driver(root) != 0)

@@ -72,7 +72,7 @@ bool context_table_add(const struct context *context)
     return added;
 }
 
-static bool find(CUcontext handle, int device, bool removing, struct context *found)
+static bool find_context(CUcontext handle, int device, bool removing, struct context *found)
 {
     ASSERT(handle != NULL || device >= 0);
     bool there = false;
@@ -91,12 +91,12 @@ static bool find(CUcontext handle, int device, bool removing, struct context *fo
 
 bool context_table_find(CUcontext handle, int device, struct context *found)
 {
-    return find(handle, device, false, found);
+    return find_context(handle, device, false, found);
 }
 
 bool context_table_remove(CUcontext handle, int device, struct context *removed)
 {
-    bool there = find(handle, device, true, removed);
+    bool there = find_context(handle, device, true, removed);
     if (there)
         epoch++;
     return there;

@@ -20,7 +20,7 @@ struct answer {
 static struct answer *_Atomic answers;
 
 /* An answer with this text, or `otherwise` without memory. */
-static const char *keep(const char *text, const char *otherwise)
+static const char *keep_text(const char *text, const char *otherwise)
 {
     struct answer *first = atomic_load(&answers);
     for (struct answer *each = first; each != NULL; each = each->next)
@@ -49,12 +49,12 @@ static bool in_container(const struct lamina_limits *limits, char text[LAMINA_MA
     return used > 0;
 }
 
-static const char *visible(const struct lamina_limits *limits, const char *own)
+static const char *choose_devices(const struct lamina_limits *limits, const char *own)
 {
     char text[LAMINA_MAX_DEVICES * LAMINA_UUID_BYTES];
     if (own == NULL && in_container(limits, text))
-        return keep(text, "");
-    return devices_visible(limits, own, text, sizeof text) ? keep(text, "") : "";
+        return keep_text(text, "");
+    return devices_visible(limits, own, text, sizeof text) ? keep_text(text, "") : "";
 }
 
 /* One GPU: a client has one daemon, and a daemon serves one GPU. */
@@ -70,7 +70,7 @@ static bool is_within(const char *text, uint32_t percent)
 }
 
 /* A program may have removed the variable or raised it; a smaller part of its own is left alone. */
-static const char *percentage(const struct lamina_limits *limits, const char *own)
+static const char *choose_percentage(const struct lamina_limits *limits, const char *own)
 {
     uint32_t percent = limits->devices[0].cores_percent;
     char text[16];
@@ -78,7 +78,7 @@ static const char *percentage(const struct lamina_limits *limits, const char *ow
     if (is_within(own, percent))
         return own;
     snprintf(text, sizeof text, "%u", percent);
-    return keep(text, "1");
+    return keep_text(text, "1");
 }
 
 /* What the driver calls as getenv. */
@@ -88,9 +88,9 @@ static char *driver_getenv(const char *name)
     const char *value = getenv(name);
     const struct lamina_limits *limits = facade == NULL ? NULL : &facade->limits;
     if (limits != NULL && strcmp(name, "CUDA_VISIBLE_DEVICES") == 0)
-        value = visible(limits, value);
+        value = choose_devices(limits, value);
     else if (limits != NULL && strcmp(name, "CUDA_MPS_ACTIVE_THREAD_PERCENTAGE") == 0 && is_client(limits))
-        value = percentage(limits, value);
+        value = choose_percentage(limits, value);
     return (char *)value;
 }
 

@@ -49,7 +49,7 @@ static void in_child(void)
     forget_parent();
 }
 
-static bool prepare(void)
+static bool prepare_page(void)
 {
     if (mine != &no_slot) { /* wiped by a fork, perhaps one that ran no handlers */
         forget_parent();
@@ -90,9 +90,9 @@ static struct lamina_slot *take_slot(const struct account *account)
     return slot;
 }
 
-static struct lamina_slot *join(const struct facade *facade)
+static struct lamina_slot *join_account(const struct facade *facade)
 {
-    if (!watching_forks || !prepare())
+    if (!watching_forks || !prepare_page())
         return NULL;
     ASSERT(lock_file == -1);
     ASSERT(mine != &no_slot && mine->slot == NULL);
@@ -134,7 +134,7 @@ struct lamina_slot *process_slot(void)
         log_line(LOG_ERROR,
                  "another process took over this process's slot in the account, so it gets no more memory; restart it");
     else if (slot == NULL)
-        slot = join(facade);
+        slot = join_account(facade);
     pthread_mutex_unlock(&joining);
     return slot;
 }

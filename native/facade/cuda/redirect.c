@@ -75,7 +75,7 @@ static bool has_name_of_driver(const char *path)
     return strncmp(slash == NULL ? path : slash + 1, name, sizeof name - 1) == 0;
 }
 
-static int visit(struct dl_phdr_info *info, size_t size, void *argument)
+static int visit_library(struct dl_phdr_info *info, size_t size, void *argument)
 {
     struct request *request = argument;
     struct image image = {.base = info->dlpi_addr};
@@ -104,6 +104,6 @@ bool redirect_import(const void *inside, const char *name, void *function)
 {
     struct request request = {.inside = (uintptr_t)inside, .name = name, .function = function};
     if (inside != NULL)
-        dl_iterate_phdr(visit, &request);
+        dl_iterate_phdr(visit_library, &request);
     return request.done;
 }

@@ -42,7 +42,7 @@ static const _Atomic uint64_t *own_word(int device)
     return number < LAMINA_FIGURES ? &facade->arbiter->figures[device].slots[number] : NULL;
 }
 
-static enum figure_answer ask(int device, uint64_t *bytes)
+static enum figure_answer ask_agent(int device, uint64_t *bytes)
 {
     const struct timespec moment = {.tv_nsec = 1000000};
     const _Atomic uint64_t *word = own_word(device);
@@ -63,7 +63,7 @@ bool agent_figure(int device, uint64_t *bytes, uint64_t *held)
 {
     for (int tries = 0; tries < TRIES; tries++) {
         *held = reserved_by_process(device);
-        if (!agent_figures_are_available() || ask(device, bytes) != FIGURE_KNOWN)
+        if (!agent_figures_are_available() || ask_agent(device, bytes) != FIGURE_KNOWN)
             return false;
         if (reserved_by_process(device) == *held)
             return true;

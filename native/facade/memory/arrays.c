@@ -66,7 +66,7 @@ struct creation {
     uint64_t bytes;
 };
 
-static CUresult begin(struct creation *creation, const CUDA_ARRAY3D_DESCRIPTOR *descriptor, unsigned levels)
+static CUresult begin_creation(struct creation *creation, const CUDA_ARRAY3D_DESCRIPTOR *descriptor, unsigned levels)
 {
     creation->device = context_device(&creation->context);
     if (creation->device < 0 || descriptor == NULL)
@@ -76,13 +76,13 @@ static CUresult begin(struct creation *creation, const CUDA_ARRAY3D_DESCRIPTOR *
     return creation->bytes == 0 ? CUDA_SUCCESS : reserve_fixed(creation->device, LAMINA_ARRAY, creation->bytes);
 }
 
-static CUresult destroy(enum block_class class, void *array)
+static CUresult destroy_array(enum block_class class, void *array)
 {
     return class == BLOCK_ARRAY ? REAL(cuArrayDestroy)(array) : REAL(cuMipmappedArrayDestroy)(array);
 }
 
 /* The driver created the array, or did not. An array that cannot be recorded is destroyed. */
-static CUresult commit(const struct creation *creation, CUresult result, enum block_class class, void *array)
+static CUresult commit_creation(const struct creation *creation, CUresult result, enum block_class class, void *array)
 {
     struct block replaced, block = {.key = (uint64_t)(uintptr_t)array,
                                     .bytes = creation->bytes,
@@ -100,7 +100,7 @@ static CUresult commit(const struct creation *creation, CUresult result, enum bl
     unreserve(creation->device, LAMINA_ARRAY, creation->bytes);
     if (result != CUDA_SUCCESS)
         return result;
-    destroy(class, array);
+    destroy_array(class, array);
     return CUDA_ERROR_OUT_OF_MEMORY;
 }
 
@@ -110,38 +110,38 @@ CUresult cuArrayCreate_v2(CUarray *array, const CUDA_ARRAY_DESCRIPTOR *d)
     CUDA_ARRAY3D_DESCRIPTOR flat = {0};
     if (d != NULL)
         flat = (CUDA_ARRAY3D_DESCRIPTOR){d->Width, d->Height, 0, d->Format, d->NumChannels, 0};
-    CUresult result = begin(&creation, d == NULL || array == NULL ? NULL : &flat, 1);
+    CUresult result = begin_creation(&creation, d == NULL || array == NULL ? NULL : &flat, 1);
     if (result != CUDA_SUCCESS)
         return result;
     result = REAL(cuArrayCreate_v2)(array, d);
-    return commit(&creation, result, BLOCK_ARRAY, array == NULL ? NULL : *array);
+    return commit_creation(&creation, result, BLOCK_ARRAY, array == NULL ? NULL : *array);
 }
 
 CUresult cuArray3DCreate_v2(CUarray *array, const CUDA_ARRAY3D_DESCRIPTOR *descriptor)
 {
     struct creation creation;
-    CUresult result = begin(&creation, array == NULL ? NULL : descriptor, 1);
+    CUresult result = begin_creation(&creation, array == NULL ? NULL : descriptor, 1);
     if (result != CUDA_SUCCESS)
         return result;
     result = REAL(cuArray3DCreate_v2)(array, descriptor);
-    return commit(&creation, result, BLOCK_ARRAY, array == NULL ? NULL : *array);
+    return commit_creation(&creation, result, BLOCK_ARRAY, array == NULL ? NULL : *array);
 }
 
 CUresult cuMipmappedArrayCreate(CUmipmappedArray *array, const CUDA_ARRAY3D_DESCRIPTOR *descriptor, unsigned int levels)
 {
     struct creation creation;
-    CUresult result = begin(&creation, array == NULL ? NULL : descriptor, levels);
+    CUresult result = begin_creation(&creation, array == NULL ? NULL : descriptor, levels);
     if (result != CUDA_SUCCESS)
         return result;
     result = REAL(cuMipmappedArrayCreate)(array, descriptor, levels);
-    return commit(&creation, result, BLOCK_MIPMAP, array == NULL ? NULL : *array);
+    return commit_creation(&creation, result, BLOCK_MIPMAP, array == NULL ? NULL : *array);
 }
 
-static CUresult release(enum block_class class, void *array)
+static CUresult release_array(enum block_class class, void *array)
 {
     struct block block, replaced;
     bool recorded = blocks_take(class, (uint64_t)(uintptr_t)array, &block);
-    CUresult result = destroy(class, array);
+    CUresult result = destroy_array(class, array);
     if (recorded && result != CUDA_SUCCESS)
         blocks_put(&block, &replaced);
     else if (recorded)
@@ -151,10 +151,10 @@ static CUresult release(enum block_class class, void *array)
 
 CUresult cuArrayDestroy(CUarray array)
 {
-    return release(BLOCK_ARRAY, array);
+    return release_array(BLOCK_ARRAY, array);
 }
 
 CUresult cuMipmappedArrayDestroy(CUmipmappedArray array)
 {
-    return release(BLOCK_MIPMAP, array);
+    return release_array(BLOCK_MIPMAP, array);
 }

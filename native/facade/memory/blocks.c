@@ -18,7 +18,7 @@ struct shard {
 
 static struct shard shards[SHARDS];
 
-static uint64_t mix(enum block_class class, uint64_t key)
+static uint64_t hash_key(enum block_class class, uint64_t key)
 {
     uint64_t hash = (key ^ ((uint64_t)class << 56)) * UINT64_C(0x9e3779b97f4a7c15);
     return hash ^ (hash >> 32);
@@ -29,24 +29,24 @@ static struct shard *shard_of(uint64_t hash)
     return &shards[hash % SHARDS];
 }
 
-static uint32_t home(const struct shard *shard, uint64_t hash)
+static uint32_t home_of(const struct shard *shard, uint64_t hash)
 {
     ASSERT(shard->capacity != 0 && (shard->capacity & (shard->capacity - 1)) == 0);
     return (uint32_t)(hash >> 8) & (shard->capacity - 1);
 }
 
 /* The entry of the block, or the free entry where it belongs. There is always a free entry. */
-static struct block *probe(struct shard *shard, enum block_class class, uint64_t key, uint64_t hash)
+static struct block *probe_shard(struct shard *shard, enum block_class class, uint64_t key, uint64_t hash)
 {
     ASSERT(class != 0);
     ASSERT(shard->used < shard->capacity);
-    uint32_t i = home(shard, hash);
+    uint32_t i = home_of(shard, hash);
     while (shard->table[i].class != 0 && (shard->table[i].key != key || shard->table[i].class != class))
         i = (i + 1) & (shard->capacity - 1);
     return &shard->table[i];
 }
 
-static bool grow(struct shard *shard)
+static bool grow_shard(struct shard *shard)
 {
     struct shard bigger = {.capacity = shard->capacity ? shard->capacity * 2 : FIRST_CAPACITY};
     bigger.table = calloc(bigger.capacity, sizeof *bigger.table);
@@ -55,7 +55,7 @@ static bool grow(struct shard *shard)
     for (uint32_t i = 0; i < shard->capacity; i++) {
         struct block *old = &shard->table[i];
         if (old->class != 0)
-            *probe(&bigger, old->class, old->key, mix(old->class, old->key)) = *old;
+            *probe_shard(&bigger, old->class, old->key, hash_key(old->class, old->key)) = *old;
     }
     free(shard->table);
     shard->table = bigger.table;
@@ -67,13 +67,13 @@ bool blocks_put(const struct block *block, struct block *replaced)
 {
     ASSERT(block->class != 0 && block->class <= BLOCK_SMALL);
     ASSERT(block->device < LAMINA_MAX_DEVICES);
-    uint64_t hash = mix(block->class, block->key);
+    uint64_t hash = hash_key(block->class, block->key);
     struct shard *shard = shard_of(hash);
     replaced->class = 0;
     spin_lock(&shard->lock);
-    bool fits = (shard->used + 1) * 4 <= shard->capacity * 3 || grow(shard);
+    bool fits = (shard->used + 1) * 4 <= shard->capacity * 3 || grow_shard(shard);
     if (fits) {
-        struct block *entry = probe(shard, block->class, block->key, hash);
+        struct block *entry = probe_shard(shard, block->class, block->key, hash);
         shard->used += entry->class == 0;
         *replaced = *entry;
         *entry = *block;
@@ -89,7 +89,7 @@ static void remove_at(struct shard *shard, uint32_t hole)
     ASSERT(shard->used > 0);
     uint32_t mask = shard->capacity - 1;
     for (uint32_t i = (hole + 1) & mask; shard->table[i].class != 0; i = (i + 1) & mask) {
-        uint32_t wanted = home(shard, mix(shard->table[i].class, shard->table[i].key));
+        uint32_t wanted = home_of(shard, hash_key(shard->table[i].class, shard->table[i].key));
         if (((i - wanted) & mask) >= ((i - hole) & mask)) {
             shard->table[hole] = shard->table[i];
             hole = i;
@@ -99,14 +99,14 @@ static void remove_at(struct shard *shard, uint32_t hole)
     shard->used--;
 }
 
-static bool find(enum block_class class, uint64_t key, struct block *block, bool removing)
+static bool find_block(enum block_class class, uint64_t key, struct block *block, bool removing)
 {
-    uint64_t hash = mix(class, key);
+    uint64_t hash = hash_key(class, key);
     struct shard *shard = shard_of(hash);
     bool found = false;
     spin_lock(&shard->lock);
     if (shard->capacity != 0) {
-        struct block *entry = probe(shard, class, key, hash);
+        struct block *entry = probe_shard(shard, class, key, hash);
         found = entry->class != 0;
         *block = *entry;
         if (found && removing)
@@ -118,12 +118,12 @@ static bool find(enum block_class class, uint64_t key, struct block *block, bool
 
 bool blocks_take(enum block_class class, uint64_t key, struct block *block)
 {
-    return find(class, key, block, true);
+    return find_block(class, key, block, true);
 }
 
 bool blocks_get(enum block_class class, uint64_t key, struct block *block)
 {
-    return find(class, key, block, false);
+    return find_block(class, key, block, false);
 }
 
 uint32_t blocks_copy(unsigned number, enum block_flags flag, int device, struct block *copies, uint32_t most)
@@ -144,12 +144,12 @@ uint32_t blocks_copy(unsigned number, enum block_flags flag, int device, struct 
 bool blocks_set_extra(const struct block *copy, uint32_t extra)
 {
     ASSERT(copy->class != 0);
-    uint64_t hash = mix(copy->class, copy->key);
+    uint64_t hash = hash_key(copy->class, copy->key);
     struct shard *shard = shard_of(hash);
     bool same = false;
     spin_lock(&shard->lock);
     if (shard->capacity != 0) {
-        struct block *entry = probe(shard, copy->class, copy->key, hash);
+        struct block *entry = probe_shard(shard, copy->class, copy->key, hash);
         same = entry->class != 0 && entry->flags == copy->flags && entry->extra == copy->extra &&
                entry->bytes == copy->bytes;
         if (same)

@@ -20,14 +20,14 @@ static const uint64_t AMPLE = UINT64_C(1) << 30, LIKELY = UINT64_C(512) << 20, L
 
 enum { WAIT_MS = 30000, LOOK_FOR_DEAD_EVERY_MS = 50 };
 
-static _Atomic uint64_t *learned(int device)
+static _Atomic uint64_t *learned_of(int device)
 {
     return &facade_open()->account.usage->devices[device].context_bytes;
 }
 
 static uint64_t known_cost(int device)
 {
-    uint64_t cost = atomic_load(learned(device));
+    uint64_t cost = atomic_load(learned_of(device));
     return cost >= LEAST && cost <= MOST ? cost : facade_open()->limits.devices[device].context_bytes;
 }
 
@@ -42,7 +42,7 @@ static uint64_t within_limit(int device, uint64_t cost)
 }
 
 /* One process at a time finds out the cost. The word names its slot, and is void when that process is dead. */
-static _Atomic uint64_t *measuring(int device)
+static _Atomic uint64_t *measuring_of(int device)
 {
     return &facade_open()->account.usage->devices[device].measuring;
 }
@@ -51,11 +51,11 @@ static _Atomic uint64_t *measuring(int device)
 static bool is_being_measured(int device)
 {
     const struct account *account = &facade_open()->account;
-    return account_holder_is_valid(account, atomic_load(measuring(device))) ||
+    return account_holder_is_valid(account, atomic_load(measuring_of(device))) ||
            account_measures(account, (uint32_t)device);
 }
 
-static void mark(const struct context_cost *cost, bool measures)
+static void mark_measuring(const struct context_cost *cost, bool measures)
 {
     struct lamina_slot *slot = process_slot_if_any();
     ASSERT(cost->device >= 0 && cost->device < LAMINA_MAX_DEVICES);
@@ -69,19 +69,19 @@ static bool begin_measuring(int device)
 {
     const struct account *account = &facade_open()->account;
     struct lamina_slot *slot = process_slot_if_any();
-    uint64_t former = atomic_load(measuring(device));
+    uint64_t former = atomic_load(measuring_of(device));
     return slot != NULL && !account_holder_is_valid(account, former) &&
-           atomic_compare_exchange_strong(measuring(device), &former, account_holder(account, slot));
+           atomic_compare_exchange_strong(measuring_of(device), &former, account_holder(account, slot));
 }
 
 /* Called after the excess was given back, so that processes which waited find it free. */
 static void end_measuring(struct context_cost *cost)
 {
     if (cost->measures)
-        atomic_store(measuring(cost->device), 0);
+        atomic_store(measuring_of(cost->device), 0);
     cost->measures = false;
     if (cost->parallel)
-        mark(cost, false);
+        mark_measuring(cost, false);
     cost->parallel = false;
 }
 
@@ -103,7 +103,7 @@ static bool reserve_parallel(struct context_cost *cost)
     if (!process_has_host_pids() && !cost->reported)
         return false;
     cost->parallel = true;
-    mark(cost, true);
+    mark_measuring(cost, true);
     if (reserve_fixed_quietly(cost->device, LAMINA_CONTEXT, AMPLE) == CUDA_SUCCESS) {
         cost->reserved = AMPLE;
         return true;
@@ -156,7 +156,7 @@ CUresult context_cost_reserve(struct context_cost *cost, int device)
 }
 
 /* How much more the driver has given than before, apart from what the account has more of. */
-static uint64_t growth(uint64_t before, uint64_t held_before, uint64_t after, uint64_t held_after)
+static uint64_t measure_growth(uint64_t before, uint64_t held_before, uint64_t after, uint64_t held_after)
 {
     uint64_t more = add_saturating(after, held_before), less = add_saturating(before, held_after);
     return more > less ? more - less : 0;
@@ -164,25 +164,26 @@ static uint64_t growth(uint64_t before, uint64_t held_before, uint64_t after, ui
 
 /* What the context takes by the driver's figure for this process: as the agent tells it, or as found by our own pid. No
  * context is smaller than LEAST: then the figure is that of a process which has our pid in another namespace. */
-static bool measure(const struct context_cost *cost, uint64_t *bytes)
+static bool measure_cost(const struct context_cost *cost, uint64_t *bytes)
 {
     uint64_t figure, held;
     if (cost->reported && agent_figure(cost->device, &figure, &held)) {
-        *bytes = growth(cost->reported_before, add_saturating(cost->reported_held, cost->reserved), figure, held);
+        *bytes =
+            measure_growth(cost->reported_before, add_saturating(cost->reported_held, cost->reserved), figure, held);
         if (*bytes >= LEAST)
             return true;
     }
     if (!driver_usage_of_process(cost->device, &figure))
         return false;
     held = reserved_by_process(cost->device);
-    *bytes = growth(cost->usage_before, add_saturating(cost->own_before, cost->reserved), figure, held);
+    *bytes = measure_growth(cost->usage_before, add_saturating(cost->own_before, cost->reserved), figure, held);
     return *bytes >= LEAST;
 }
 
 /* A guess where there is no figure. The first context of a process makes it a newcomer to the driver's list; where it
  * is the only one, it has the figure. Without a list, the growth of the whole device is a guess that others distort.
  * Returns whether other contexts may be charged the same. */
-static bool guess(const struct context_cost *cost, uint64_t *bytes)
+static bool guess_cost(const struct context_cost *cost, uint64_t *bytes)
 {
     uint64_t used, known = cost->parallel ? LIKELY : known_cost(cost->device);
     unsigned newcomers = cost->listed ? driver_list_newcomers(cost->device, &cost->list_before, &used) : 0;
@@ -204,15 +205,15 @@ static bool guess(const struct context_cost *cost, uint64_t *bytes)
 CUresult context_cost_settle(struct context_cost *cost, uint64_t *bytes)
 {
     ASSERT(cost->reserved > 0);
-    cost->guessed = !measure(cost, bytes);
-    bool learned_now = cost->guessed ? guess(cost, bytes) : cost->own_before == 0; /* the first one costs most */
+    cost->guessed = !measure_cost(cost, bytes);
+    bool learned_now = cost->guessed ? guess_cost(cost, bytes) : cost->own_before == 0; /* the first one costs most */
     CUresult result = reserve_adjust(cost->device, LAMINA_CONTEXT, cost->reserved, *bytes);
     if (result != CUDA_SUCCESS)
         unreserve(cost->device, LAMINA_CONTEXT, cost->reserved);
     else
         reserve_note_peak(cost->device);
     if (learned_now)
-        atomic_store(learned(cost->device), *bytes);
+        atomic_store(learned_of(cost->device), *bytes);
     end_measuring(cost);
     return result;
 }

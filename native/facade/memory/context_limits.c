@@ -13,7 +13,7 @@
 enum { STACK_SIZE = 0, PRINTF_FIFO_SIZE = 1, MALLOC_HEAP_SIZE = 2 };
 enum { MULTIPROCESSORS = 16, THREADS_PER_MULTIPROCESSOR = 39 };
 
-static uint64_t needed(int device, CUlimit limit, uint64_t value)
+static uint64_t bytes_of_limit(int device, CUlimit limit, uint64_t value)
 {
     int processors = 1, threads = 1;
     uint64_t bytes;
@@ -25,9 +25,9 @@ static uint64_t needed(int device, CUlimit limit, uint64_t value)
 }
 
 /* In whole blocks, because the driver shares none of this memory with anything else. */
-static uint64_t beyond(int device, CUlimit limit, uint64_t value, uint64_t initial)
+static uint64_t bytes_beyond(int device, CUlimit limit, uint64_t value, uint64_t initial)
 {
-    uint64_t all = needed(device, limit, value), free = needed(device, limit, initial);
+    uint64_t all = bytes_of_limit(device, limit, value), free = bytes_of_limit(device, limit, initial);
     uint64_t more = all > free ? all - free : 0;
     return whole_blocks(more);
 }
@@ -51,7 +51,7 @@ CUresult cuCtxSetLimit(CUlimit limit, size_t value)
     ASSERT(device >= 0 && device < LAMINA_MAX_DEVICES);
     bool known = blocks_get(BLOCK_LIMIT, block.key, &former);
     block.object = known ? former.object : (void *)(uintptr_t)initial;
-    block.bytes = beyond(device, limit, value, (uint64_t)(uintptr_t)block.object);
+    block.bytes = bytes_beyond(device, limit, value, (uint64_t)(uintptr_t)block.object);
     if (block.bytes > former.bytes) {
         CUresult result = reserve_fixed(device, LAMINA_CONTEXT, block.bytes - former.bytes);
         if (result != CUDA_SUCCESS)

@@ -31,7 +31,7 @@ void contexts_after_fork(void)
 }
 
 /* The driver has destroyed the context and all that was allocated in it. */
-static void forget(CUcontext handle, int device)
+static void forget_context(CUcontext handle, int device)
 {
     struct context context;
     if (!context_table_remove(handle, device, &context))
@@ -42,7 +42,7 @@ static void forget(CUcontext handle, int device)
     graph_memory_refresh(context.device);
 }
 
-static int adopt(CUcontext handle, int device, bool primary)
+static int adopt_context(CUcontext handle, int device, bool primary)
 {
     struct context context = {.handle = handle, .device = device, .primary = primary}, known;
     if (device < 0)
@@ -59,7 +59,7 @@ static int adopt(CUcontext handle, int device, bool primary)
 int contexts_adopt(CUcontext context, int device)
 {
     pthread_mutex_lock(&making);
-    device = adopt(context, device, false);
+    device = adopt_context(context, device, false);
     pthread_mutex_unlock(&making);
     return device;
 }
@@ -91,7 +91,7 @@ struct maker {
     bool primary;
 };
 
-static void destroy(const struct maker *maker, CUcontext context)
+static void destroy_context(const struct maker *maker, CUcontext context)
 {
     if (maker->primary)
         REAL(cuDevicePrimaryCtxRelease_v2)(maker->ordinal);
@@ -123,13 +123,13 @@ static CUresult make_charged(const struct maker *maker, int device, CUcontext *c
         result = CUDA_ERROR_OUT_OF_MEMORY;
     }
     if (result != CUDA_SUCCESS) {
-        destroy(maker, *context);
+        destroy_context(maker, *context);
         *context = NULL;
     }
     return result;
 }
 
-static CUresult make(const struct maker *maker, CUcontext *context)
+static CUresult make_context(const struct maker *maker, CUcontext *context)
 {
     int device = device_entry(maker->ordinal);
     if (context == NULL || device < 0)
@@ -167,23 +167,23 @@ static CUresult make_primary(const struct maker *m, CUcontext *context)
 
 CUresult cuCtxCreate(CUcontext *context, unsigned int flags, CUdevice device)
 {
-    return make(&(struct maker){.make = make_v1, .flags = flags, .ordinal = device}, context);
+    return make_context(&(struct maker){.make = make_v1, .flags = flags, .ordinal = device}, context);
 }
 
 CUresult cuCtxCreate_v2(CUcontext *context, unsigned int flags, CUdevice device)
 {
-    return make(&(struct maker){.make = make_v2, .flags = flags, .ordinal = device}, context);
+    return make_context(&(struct maker){.make = make_v2, .flags = flags, .ordinal = device}, context);
 }
 
 CUresult cuCtxCreate_v3(CUcontext *context, CUexecAffinityParam *params, int params_count, unsigned int flags,
                         CUdevice device)
 {
-    return make(&(struct maker){make_v3, params, params_count, flags, device, false}, context);
+    return make_context(&(struct maker){make_v3, params, params_count, flags, device, false}, context);
 }
 
 CUresult cuCtxCreate_v4(CUcontext *context, CUctxCreateParams *params, unsigned int flags, CUdevice device)
 {
-    return make(&(struct maker){make_v4, params, 0, flags, device, false}, context);
+    return make_context(&(struct maker){make_v4, params, 0, flags, device, false}, context);
 }
 
 CUresult cuDevicePrimaryCtxRetain(CUcontext *context, CUdevice ordinal)
@@ -200,7 +200,7 @@ CUresult cuDevicePrimaryCtxRetain(CUcontext *context, CUdevice ordinal)
         REAL(cuDevicePrimaryCtxGetState)(ordinal, &flags, &active);
     CUresult result = known_to_us || active ? make_primary(&maker, context) : make_charged(&maker, device, context);
     if (active && result == CUDA_SUCCESS)
-        adopt(*context, device, true);
+        adopt_context(*context, device, true);
     pthread_mutex_unlock(&making);
     return result;
 }
@@ -217,7 +217,7 @@ static CUresult end_primary(CUresult (*end)(CUdevice), CUdevice ordinal)
     CUresult result = end(ordinal);
     if (result == CUDA_SUCCESS && device >= 0 &&
         REAL(cuDevicePrimaryCtxGetState)(ordinal, &flags, &active) == CUDA_SUCCESS && !active)
-        forget(NULL, device);
+        forget_context(NULL, device);
     pthread_mutex_unlock(&making);
     return result;
 }
@@ -242,10 +242,10 @@ CUresult cuDevicePrimaryCtxReset_v2(CUdevice device)
     return end_primary(REAL(cuDevicePrimaryCtxReset_v2), device);
 }
 
-static CUresult destroyed(CUresult result, CUcontext context)
+static CUresult finish_destroying(CUresult result, CUcontext context)
 {
     if (result == CUDA_SUCCESS && context != NULL)
-        forget(context, -1);
+        forget_context(context, -1);
     pthread_mutex_unlock(&making);
     return result;
 }
@@ -254,14 +254,14 @@ CUresult cuCtxDestroy(CUcontext context)
 {
     pthread_mutex_lock(&making);
     context_table_ending(context);
-    return destroyed(REAL(cuCtxDestroy)(context), context);
+    return finish_destroying(REAL(cuCtxDestroy)(context), context);
 }
 
 CUresult cuCtxDestroy_v2(CUcontext context)
 {
     pthread_mutex_lock(&making);
     context_table_ending(context);
-    return destroyed(REAL(cuCtxDestroy_v2)(context), context);
+    return finish_destroying(REAL(cuCtxDestroy_v2)(context), context);
 }
 
 /* Detaching destroys the context only with its last reference; then the driver no longer knows it. */
@@ -271,5 +271,5 @@ CUresult cuCtxDetach(CUcontext context)
     pthread_mutex_lock(&making);
     context_table_ending(context);
     CUresult result = REAL(cuCtxDetach)(context);
-    return destroyed(result, REAL(cuCtxGetApiVersion)(context, &version) == CUDA_SUCCESS ? NULL : context);
+    return finish_destroying(result, REAL(cuCtxGetApiVersion)(context, &version) == CUDA_SUCCESS ? NULL : context);
 }

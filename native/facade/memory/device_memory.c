@@ -65,7 +65,7 @@ static uint64_t times(uint64_t a, uint64_t b)
     return __builtin_mul_overflow(a, b, &product) ? UINT64_MAX : product;
 }
 
-static uint64_t pitched(uint64_t width, uint64_t height)
+static uint64_t pitched_bytes(uint64_t width, uint64_t height)
 {
     return times(times((width - 1) / PITCH_ALIGNMENT + 1, PITCH_ALIGNMENT), height);
 }
@@ -87,7 +87,7 @@ CUresult cuMemAllocPitch_v2(CUdeviceptr *pointer, size_t *pitch, size_t width, s
     int device = context_device(&context);
     if (device < 0 || pointer == NULL || pitch == NULL || width == 0 || height == 0)
         return REAL(cuMemAllocPitch_v2)(pointer, pitch, width, height, element);
-    const uint64_t bytes = pitched(width, height);
+    const uint64_t bytes = pitched_bytes(width, height);
     struct reservation reservation;
     CUresult result = reservation_begin(&reservation, context, device, LAMINA_DATA, bytes);
     if (result != CUDA_SUCCESS)
@@ -102,13 +102,13 @@ CUresult cuMemAllocPitch_v2(CUdeviceptr *pointer, size_t *pitch, size_t width, s
         return reservation_cancel(&reservation, result);
     result = reservation_spill(&reservation, pointer, bytes);
     if (result == CUDA_SUCCESS)
-        *pitch = pitched(width, 1);
+        *pitch = pitched_bytes(width, 1);
     return result;
 }
 
 /* The entry was removed before the driver's call, since the driver may give the address to another thread at once. It
  * is put back if the call failed. */
-static CUresult freed(bool booked, const struct block *block, CUresult result)
+static CUresult finish_free(bool booked, const struct block *block, CUresult result)
 {
     struct block replaced;
     if (!booked)
@@ -137,16 +137,16 @@ static CUresult free_async(CUdeviceptr pointer, CUstream stream, CUresult (*wait
     }
     bool booked = blocks_take(BLOCK_POINTER, pointer, &block);
     if (!booked || (block.flags & BLOCK_SPILLED) == 0)
-        return freed(booked, &block, free(pointer, stream));
+        return finish_free(booked, &block, free(pointer, stream));
     CUresult result = wait(stream);
-    return freed(true, &block, result == CUDA_SUCCESS ? REAL(cuMemFree_v2)(pointer) : result);
+    return finish_free(true, &block, result == CUDA_SUCCESS ? REAL(cuMemFree_v2)(pointer) : result);
 }
 
 CUresult cuMemFree_v2(CUdeviceptr pointer)
 {
     struct block block;
     bool booked = blocks_take(BLOCK_POINTER, pointer, &block);
-    CUresult result = freed(booked, &block, REAL(cuMemFree_v2)(pointer));
+    CUresult result = finish_free(booked, &block, REAL(cuMemFree_v2)(pointer));
     if (booked && block.kind == LAMINA_POOL)
         pools_refresh(); /* the driver has waited for the GPU */
     return result;

@@ -52,7 +52,7 @@ static nvmlDevice_t handle_of(int device)
 }
 
 /* The processes on a device, to be freed; NULL when the driver does not say. */
-static nvmlProcessInfo_t *listed(int device, unsigned *count)
+static nvmlProcessInfo_t *read_processes(int device, unsigned *count)
 {
     nvmlDevice_t handle = handle_of(device);
     if (handle == NULL || list_processes == NULL)
@@ -74,7 +74,7 @@ bool driver_usage_of_process(int device, uint64_t *bytes)
     const unsigned self = (unsigned)getpid();
     unsigned count = 0;
     bool found = false;
-    nvmlProcessInfo_t *infos = listed(device, &count);
+    nvmlProcessInfo_t *infos = read_processes(device, &count);
     for (unsigned i = 0; infos != NULL && i < count; i++)
         if (infos[i].pid == self && infos[i].usedGpuMemory != NVML_VALUE_NOT_AVAILABLE) {
             *bytes = infos[i].usedGpuMemory;
@@ -87,7 +87,7 @@ bool driver_usage_of_process(int device, uint64_t *bytes)
 bool driver_list_read(int device, struct driver_list *list)
 {
     unsigned count = 0;
-    nvmlProcessInfo_t *infos = listed(device, &count);
+    nvmlProcessInfo_t *infos = read_processes(device, &count);
     bool known = infos != NULL && count <= sizeof list->pids / sizeof *list->pids;
     list->count = known ? count : 0;
     for (unsigned i = 0; i < list->count; i++)
@@ -107,7 +107,7 @@ static bool is_on(const struct driver_list *list, unsigned pid)
 unsigned driver_list_newcomers(int device, const struct driver_list *before, uint64_t *bytes)
 {
     unsigned count = 0, newcomers = 0;
-    nvmlProcessInfo_t *infos = listed(device, &count);
+    nvmlProcessInfo_t *infos = read_processes(device, &count);
     for (unsigned i = 0; infos != NULL && i < count; i++)
         if (!is_on(before, infos[i].pid) && infos[i].usedGpuMemory != NVML_VALUE_NOT_AVAILABLE) {
             *bytes = infos[i].usedGpuMemory;

@@ -18,7 +18,7 @@ void graph_memory_after_fork(void)
 }
 
 /* A driver that does not say is assumed to hold `otherwise`. */
-static uint64_t attribute(int device, CUgraphMem_attribute which, uint64_t otherwise)
+static uint64_t read_attribute(int device, CUgraphMem_attribute which, uint64_t otherwise)
 {
     cuuint64_t value = 0;
     CUresult result = REAL(cuDeviceGetGraphMemAttribute)(device_ordinal(device), which, &value);
@@ -26,9 +26,9 @@ static uint64_t attribute(int device, CUgraphMem_attribute which, uint64_t other
 }
 
 /* What is charged and reserved becomes what the driver holds. It holds it already, so no limit is checked here. */
-static void follow(int device, uint64_t reserved)
+static void follow_driver(int device, uint64_t reserved)
 {
-    uint64_t counted = charged[device] + reserved, actual = attribute(device, RESERVED_CURRENT, counted);
+    uint64_t counted = charged[device] + reserved, actual = read_attribute(device, RESERVED_CURRENT, counted);
     if (actual > counted)
         reserve_beyond_limit(device, LAMINA_POOL, actual - counted);
     else if (actual < counted)
@@ -37,11 +37,11 @@ static void follow(int device, uint64_t reserved)
     charged[device] = actual;
 }
 
-static void trim(int device)
+static void trim_device(int device)
 {
     REAL(cuDeviceGraphMemTrim)(device_ordinal(device));
     trims++;
-    follow(device, 0);
+    follow_driver(device, 0);
 }
 
 void graph_memory_trim(void)
@@ -50,7 +50,7 @@ void graph_memory_trim(void)
         return;
     for (int device = 0; device < LAMINA_MAX_DEVICES; device++)
         if (charged[device] > 0)
-            trim(device);
+            trim_device(device);
     graph_records_unlock();
 }
 
@@ -60,7 +60,7 @@ void graph_memory_refresh(int device)
         return;
     graph_records_lock();
     trims++;
-    follow(device, 0);
+    follow_driver(device, 0);
     graph_records_unlock();
 }
 
@@ -72,16 +72,16 @@ static void wait_and_trim(int device, CUstream stream, CUresult (*wait)(CUstream
     REAL(cuThreadExchangeStreamCaptureMode)(&mode);
     wait(stream);
     REAL(cuThreadExchangeStreamCaptureMode)(&mode);
-    trim(device);
+    trim_device(device);
 }
 
 /* The most that the store lacks for the graph. */
-static uint64_t lacking(const struct graph_record *record, int device)
+static uint64_t measure_lack(const struct graph_record *record, int device)
 {
     ASSERT(device >= 0 && device < LAMINA_MAX_DEVICES);
     ASSERT(record->need[device].live <= record->need[device].most);
-    uint64_t most = record->need[device].most, in_store = attribute(device, RESERVED_CURRENT, charged[device]);
-    uint64_t used = attribute(device, USED_CURRENT, in_store);
+    uint64_t most = record->need[device].most, in_store = read_attribute(device, RESERVED_CURRENT, charged[device]);
+    uint64_t used = read_attribute(device, USED_CURRENT, in_store);
     uint64_t spare = in_store > used ? in_store - used : 0;
     return most > spare ? most - spare : 0;
 }
@@ -95,10 +95,10 @@ CUresult graph_memory_reserve(struct graph_record *record, CUstream stream, CUre
     for (int device = 0; device < LAMINA_MAX_DEVICES && result == CUDA_SUCCESS; device++) {
         if (record->need[device].most == 0)
             continue;
-        uint64_t lacks = lacking(record, device);
+        uint64_t lacks = measure_lack(record, device);
         if (reserve_fixed_quietly(device, LAMINA_POOL, lacks) != CUDA_SUCCESS) {
             wait_and_trim(device, stream, wait);
-            lacks = lacking(record, device);
+            lacks = measure_lack(record, device);
             result = reserve_fixed(device, LAMINA_POOL, lacks);
         }
         reserved[device] = result == CUDA_SUCCESS ? lacks : 0;
@@ -114,7 +114,7 @@ void graph_memory_settle(struct graph_record *record, CUstream stream, CUresult 
 {
     for (int device = 0; device < LAMINA_MAX_DEVICES; device++)
         if (record->need[device].most > 0)
-            follow(device, reserved[device]);
+            follow_driver(device, reserved[device]);
     record->mapped = result == CUDA_SUCCESS;
     record->stream = stream;
     record->trims = trims;

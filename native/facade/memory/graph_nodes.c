@@ -26,21 +26,21 @@ static CUresult add_allocation(const struct addition *addition, CUDA_MEM_ALLOC_N
     return result;
 }
 
-static CUresult freed(CUresult result, CUgraph graph, CUdeviceptr pointer)
+static CUresult note_freed(CUresult result, CUgraph graph, CUdeviceptr pointer)
 {
     if (result == CUDA_SUCCESS && graph_records_have_pointer(pointer))
         graph_records_note_free(graph, pointer);
     return result;
 }
 
-static CUresult add(const struct addition *addition)
+static CUresult add_node(const struct addition *addition)
 {
     CUgraphNodeParams *params = addition->params;
     if (params != NULL && params->type == CU_GRAPH_NODE_TYPE_MEM_ALLOC)
         return add_allocation(addition, &params->alloc);
     CUresult result = addition->add(addition);
     if (params != NULL && params->type == CU_GRAPH_NODE_TYPE_MEM_FREE)
-        return freed(result, addition->graph, params->free.dptr);
+        return note_freed(result, addition->graph, params->free.dptr);
     return result;
 }
 
@@ -73,23 +73,23 @@ CUresult cuGraphAddMemAllocNode(CUgraphNode *node, CUgraph graph, const CUgraphN
 CUresult cuGraphAddMemFreeNode(CUgraphNode *node, CUgraph graph, const CUgraphNode *after, size_t count,
                                CUdeviceptr pointer)
 {
-    return freed(REAL(cuGraphAddMemFreeNode)(node, graph, after, count, pointer), graph, pointer);
+    return note_freed(REAL(cuGraphAddMemFreeNode)(node, graph, after, count, pointer), graph, pointer);
 }
 
 CUresult cuGraphAddNode(CUgraphNode *node, CUgraph graph, const CUgraphNode *after, size_t count,
                         CUgraphNodeParams *params)
 {
-    return add(&(struct addition){add_v1, node, graph, after, NULL, count, params});
+    return add_node(&(struct addition){add_v1, node, graph, after, NULL, count, params});
 }
 
 CUresult cuGraphAddNode_v2(CUgraphNode *node, CUgraph graph, const CUgraphNode *after, const CUgraphEdgeData *edges,
                            size_t count, CUgraphNodeParams *params)
 {
-    return add(&(struct addition){add_v2, node, graph, after, edges, count, params});
+    return add_node(&(struct addition){add_v2, node, graph, after, edges, count, params});
 }
 
 CUresult cuGraphAddNode_v3(CUgraphNode *node, CUgraph graph, const CUgraphNode *after, const CUgraphEdgeData *edges,
                            size_t count, CUgraphNodeParams *params)
 {
-    return add(&(struct addition){add_v3, node, graph, after, edges, count, params});
+    return add_node(&(struct addition){add_v3, node, graph, after, edges, count, params});
 }

@@ -120,7 +120,7 @@ CUgraph captured_graph(__typeof__(cuStreamGetCaptureInfo_v2) *info, CUstream str
     return graph;
 }
 
-static void ignore(const struct block *block)
+static void ignore_block(const struct block *block)
 {
     (void)block;
 }
@@ -135,7 +135,7 @@ void graph_records_remove_unused(void)
             continue;
         }
         *link = record->next;
-        blocks_drop_context((uint64_t)(uintptr_t)record, ignore);
+        blocks_drop_context((uint64_t)(uintptr_t)record, ignore_block);
         free(record);
     }
 }

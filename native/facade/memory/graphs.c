@@ -19,7 +19,7 @@ CUresult cuGraphDestroy(CUgraph graph)
 }
 
 /* The driver allows only one executable form at a time of a graph that allocates. */
-static CUresult instantiated(CUresult result, const CUgraphExec *exec, CUgraph graph)
+static CUresult finish_instantiation(CUresult result, const CUgraphExec *exec, CUgraph graph)
 {
     if (result != CUDA_SUCCESS || !graph_records_any())
         return result;
@@ -51,17 +51,17 @@ CUresult cuGraphExecDestroy(CUgraphExec exec)
 
 CUresult cuGraphInstantiate(CUgraphExec *exec, CUgraph graph, CUgraphNode *wrong, char *log, size_t size)
 {
-    return instantiated(REAL(cuGraphInstantiate)(exec, graph, wrong, log, size), exec, graph);
+    return finish_instantiation(REAL(cuGraphInstantiate)(exec, graph, wrong, log, size), exec, graph);
 }
 
 CUresult cuGraphInstantiate_v2(CUgraphExec *exec, CUgraph graph, CUgraphNode *wrong, char *log, size_t size)
 {
-    return instantiated(REAL(cuGraphInstantiate_v2)(exec, graph, wrong, log, size), exec, graph);
+    return finish_instantiation(REAL(cuGraphInstantiate_v2)(exec, graph, wrong, log, size), exec, graph);
 }
 
 CUresult cuGraphInstantiateWithFlags(CUgraphExec *exec, CUgraph graph, unsigned long long flags)
 {
-    return instantiated(REAL(cuGraphInstantiateWithFlags)(exec, graph, flags), exec, graph);
+    return finish_instantiation(REAL(cuGraphInstantiateWithFlags)(exec, graph, flags), exec, graph);
 }
 
 typedef CUresult (*maker)(CUgraphExec *exec, CUgraph graph, CUDA_GRAPH_INSTANTIATE_PARAMS *params);
@@ -73,7 +73,7 @@ static CUresult with_params(maker make, CUresult (*wait)(CUstream), CUgraphExec 
     enum { UPLOAD = 2 };
     uint64_t reserved[LAMINA_MAX_DEVICES];
     if (!graph_records_any() || params == NULL || (params->flags & UPLOAD) == 0)
-        return instantiated(make(exec, graph, params), exec, graph);
+        return finish_instantiation(make(exec, graph, params), exec, graph);
     graph_records_lock();
     struct graph_record *record = graph_record_of(graph);
     CUresult result =
@@ -84,7 +84,7 @@ static CUresult with_params(maker make, CUresult (*wait)(CUstream), CUgraphExec 
             graph_memory_settle(record, params->hUploadStream, result, reserved);
     }
     graph_records_unlock();
-    return instantiated(result, exec, graph);
+    return finish_instantiation(result, exec, graph);
 }
 
 CUresult cuGraphInstantiateWithParams(CUgraphExec *exec, CUgraph graph, CUDA_GRAPH_INSTANTIATE_PARAMS *params)

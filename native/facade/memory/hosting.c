@@ -34,7 +34,7 @@ struct walk {
 };
 
 /* Errors are of no consequence: the driver moves these pages by itself, as it does others. */
-static void move(const struct walk *walk, CUdeviceptr at, uint64_t bytes)
+static void move_range(const struct walk *walk, CUdeviceptr at, uint64_t bytes)
 {
     int gpu = device_ordinal(walk->device);
     if (walk->to_host) {
@@ -67,7 +67,7 @@ static void move_part(struct walk *walk, const struct block *block)
         atomic_fetch_add(walk->hosted, moved);
     else
         atomic_fetch_sub(walk->hosted, moved);
-    move(walk, block->key + (walk->to_host ? hosted : after), moved);
+    move_range(walk, block->key + (walk->to_host ? hosted : after), moved);
     walk->left -= moved < walk->left ? moved : walk->left;
 }
 
@@ -82,7 +82,7 @@ static void move_blocks(struct walk *walk)
 }
 
 /* On a stream of its own, which a capture in this thread does not concern. */
-static void run(struct walk *walk)
+static void run_walk(struct walk *walk)
 {
     enum { NON_BLOCKING = 1 };
     CUstreamCaptureMode mode = CU_STREAM_CAPTURE_MODE_RELAXED;
@@ -94,7 +94,7 @@ static void run(struct walk *walk)
     REAL(cuThreadExchangeStreamCaptureMode)(&mode);
 }
 
-static void follow(struct lamina_slot *slot, int device, uint64_t wanted)
+static void follow_arbiter(struct lamina_slot *slot, int device, uint64_t wanted)
 {
     const struct account *account = &facade_open()->account;
     _Atomic uint64_t *own = &account_slot_device(slot, (uint32_t)device)->hosted;
@@ -108,7 +108,7 @@ static void follow(struct lamina_slot *slot, int device, uint64_t wanted)
     if (walk.left == 0 || (!walk.to_host && wanted != 0 && walk.left < PAGE))
         return;
     uint64_t before = walk.left;
-    run(&walk);
+    run_walk(&walk);
     if (walk.left == before)
         atomic_store(&in_vain[device], wanted);
 }
@@ -126,6 +126,6 @@ void hosting_follow(int device)
         !arbiter_is_current(facade->arbiter, monotonic_ns()) || atomic_flag_test_and_set(&busy))
         return;
     atomic_store(&in_vain[device], 0);
-    follow(slot, device, wanted);
+    follow_arbiter(slot, device, wanted);
     atomic_flag_clear(&busy);
 }

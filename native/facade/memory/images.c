@@ -15,7 +15,7 @@ static int is_code(const Elf64_Ehdr *header)
            header->e_machine == MACHINE_CUDA && header->e_shentsize == sizeof(Elf64_Shdr);
 }
 
-static uint64_t loadable(const Elf64_Ehdr *header)
+static uint64_t loadable_bytes(const Elf64_Ehdr *header)
 {
     uint64_t sum = 0;
     for (unsigned i = 0; i < header->e_shnum; i++) {
@@ -33,7 +33,7 @@ uint64_t image_bytes(const void *image)
     if (image == NULL || memcmp(image, ELFMAG, SELFMAG) != 0) /* source text may be shorter than a header */
         return 0;
     memcpy(&header, image, sizeof header);
-    return is_code(&header) ? loadable(image) : 0;
+    return is_code(&header) ? loadable_bytes(image) : 0;
 }
 
 uint64_t image_bytes_of_file(const char *path)
@@ -49,7 +49,7 @@ uint64_t image_bytes_of_file(const char *path)
     if (header == MAP_FAILED)
         return 0;
     if (is_code(header) && header->e_shoff <= size && header->e_shnum * sizeof(Elf64_Shdr) <= size - header->e_shoff)
-        bytes = loadable(header);
+        bytes = loadable_bytes(header);
     munmap((void *)(uintptr_t)header, size);
     return bytes;
 }

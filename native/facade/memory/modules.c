@@ -19,7 +19,7 @@ struct loading {
     bool known;
 };
 
-static CUresult begin(struct loading *loading, uint64_t least)
+static CUresult begin_loading(struct loading *loading, uint64_t least)
 {
     *loading = (struct loading){0};
     loading->device = context_device(&loading->context);
@@ -33,7 +33,7 @@ static CUresult begin(struct loading *loading, uint64_t least)
 
 /* How much the process's figure grew, apart from what other threads allocated meanwhile. A library may be loaded by a
  * thread without a context, as PyTorch's backward threads do; then it takes nothing before it is used. */
-static uint64_t grown(const struct loading *loading)
+static uint64_t measure_growth(const struct loading *loading)
 {
     if (loading->device < 0)
         return 0;
@@ -44,7 +44,8 @@ static uint64_t grown(const struct loading *loading)
     return figure - loading->figure - given;
 }
 
-static CUresult loaded(const struct loading *loading, CUresult result, const void *code, CUresult (*unload)(void *))
+static CUresult finish_loading(const struct loading *loading, CUresult result, const void *code,
+                               CUresult (*unload)(void *))
 {
     struct block replaced, block = {.key = (uint64_t)(uintptr_t)code,
                                     .context = (uint64_t)(uintptr_t)loading->context,
@@ -53,7 +54,7 @@ static CUresult loaded(const struct loading *loading, CUresult result, const voi
                                     .device = (uint8_t)loading->device};
     if (result != CUDA_SUCCESS && loading->reserved > 0)
         unreserve(loading->device, LAMINA_MODULE, loading->reserved);
-    if (result != CUDA_SUCCESS || (block.bytes = grown(loading)) == 0)
+    if (result != CUDA_SUCCESS || (block.bytes = measure_growth(loading)) == 0)
         return result;
     if (loading->reserved == 0)
         result = reserve_fixed(loading->device, LAMINA_MODULE, block.bytes);
@@ -66,7 +67,7 @@ static CUresult loaded(const struct loading *loading, CUresult result, const voi
     return result;
 }
 
-static CUresult unloaded(CUresult result, const void *code)
+static CUresult finish_unloading(CUresult result, const void *code)
 {
     struct block block;
     if (result == CUDA_SUCCESS && blocks_take(BLOCK_MODULE, (uint64_t)(uintptr_t)code, &block))
@@ -79,11 +80,11 @@ static CUresult unloaded(CUresult result, const void *code)
     CUresult name parameters                                                                                           \
     {                                                                                                                  \
         struct loading loading;                                                                                        \
-        CUresult result = begin(&loading, size);                                                                       \
+        CUresult result = begin_loading(&loading, size);                                                               \
         if (result != CUDA_SUCCESS)                                                                                    \
             return result;                                                                                             \
         result = REAL(name) arguments;                                                                                 \
-        return loaded(&loading, result, result == CUDA_SUCCESS ? *(loaded_code) : NULL, unload);                       \
+        return finish_loading(&loading, result, result == CUDA_SUCCESS ? *(loaded_code) : NULL, unload);               \
     }
 
 static CUresult unload_module(void *module)
@@ -103,7 +104,7 @@ LOAD(cuModuleLoadFatBinary, (CUmodule * module, const void *image), (module, ima
 
 CUresult cuModuleUnload(CUmodule module)
 {
-    return unloaded(REAL(cuModuleUnload)(module), module);
+    return finish_unloading(REAL(cuModuleUnload)(module), module);
 }
 
 static CUresult unload_library(void *library)
@@ -124,5 +125,5 @@ LOAD(cuLibraryLoadFromFile,
 
 CUresult cuLibraryUnload(CUlibrary library)
 {
-    return unloaded(REAL(cuLibraryUnload)(library), library);
+    return finish_unloading(REAL(cuLibraryUnload)(library), library);
 }

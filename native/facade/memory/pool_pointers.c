@@ -27,8 +27,8 @@ static CUresult book_import(CUdeviceptr pointer, int device, const struct lamina
     return blocks_put(&block, &replaced) ? CUDA_SUCCESS : CUDA_ERROR_OUT_OF_MEMORY;
 }
 
-static CUresult import(struct lamina_slot *slot, int device, CUdeviceptr *pointer, CUmemoryPool pool,
-                       CUmemPoolPtrExportData *data)
+static CUresult import_pointer(struct lamina_slot *slot, int device, CUdeviceptr *pointer, CUmemoryPool pool,
+                               CUmemPoolPtrExportData *data)
 {
     const struct account *account = &facade_open()->account;
     struct lamina_share *share = NULL;
@@ -61,5 +61,5 @@ CUresult cuMemPoolImportPointer(CUdeviceptr *pointer, CUmemoryPool pool, CUmemPo
     if (device < 0 || pointer == NULL || data == NULL)
         return REAL(cuMemPoolImportPointer)(pointer, pool, data);
     struct lamina_slot *slot = process_slot();
-    return slot == NULL ? CUDA_ERROR_OPERATING_SYSTEM : import(slot, device, pointer, pool, data);
+    return slot == NULL ? CUDA_ERROR_OPERATING_SYSTEM : import_pointer(slot, device, pointer, pool, data);
 }

@@ -41,7 +41,7 @@ void pools_after_fork(void)
     freed = false;
 }
 
-static struct pool *find(CUmemoryPool handle)
+static struct pool *find_pool(CUmemoryPool handle)
 {
     struct pool *pool = pools;
     while (pool != NULL && pool->handle != handle)
@@ -49,9 +49,9 @@ static struct pool *find(CUmemoryPool handle)
     return pool;
 }
 
-static struct pool *add(CUmemoryPool handle, int device)
+static struct pool *add_pool(CUmemoryPool handle, int device)
 {
-    struct pool *pool = find(handle);
+    struct pool *pool = find_pool(handle);
     if (pool == NULL && (pool = calloc(1, sizeof *pool)) != NULL) {
         *pool = (struct pool){.next = pools, .handle = handle, .device = device};
         pools = pool;
@@ -64,26 +64,26 @@ static struct pool *add(CUmemoryPool handle, int device)
 static struct pool *find_or_add(CUmemoryPool handle)
 {
     static struct pool elsewhere = {.device = -1};
-    struct pool *pool = find(handle);
+    struct pool *pool = find_pool(handle);
     CUmemoryPool own;
     for (int ordinal = 0; pool == NULL && device_entry(ordinal) >= 0; ordinal++)
         if (REAL(cuDeviceGetDefaultMemPool)(&own, ordinal) == CUDA_SUCCESS && own == handle)
-            return add(handle, device_entry(ordinal));
+            return add_pool(handle, device_entry(ordinal));
     return pool != NULL ? pool : &elsewhere;
 }
 
-static uint64_t attribute(const struct pool *pool, CUmemPool_attribute which)
+static uint64_t read_attribute(const struct pool *pool, CUmemPool_attribute which)
 {
     cuuint64_t value = 0;
     return REAL(cuMemPoolGetAttribute)(pool->handle, which, &value) == CUDA_SUCCESS ? value : pool->charged;
 }
 
-static void refresh(struct pool *pool)
+static void refresh_pool(struct pool *pool)
 {
     ASSERT(pool->device < LAMINA_MAX_DEVICES);
     if (pool->handle == NULL || pool->device < 0 || pool->managed)
         return;
-    uint64_t held = attribute(pool, CU_MEMPOOL_ATTR_RESERVED_MEM_CURRENT);
+    uint64_t held = read_attribute(pool, CU_MEMPOOL_ATTR_RESERVED_MEM_CURRENT);
     if (held > pool->charged)
         reserve_beyond_limit(pool->device, LAMINA_POOL, held - pool->charged);
     else if (held < pool->charged)
@@ -96,7 +96,7 @@ static bool can_shrink(const struct pool *pool)
 {
     if (pool->handle == NULL || pool->charged < SMALLEST_STEP)
         return false;
-    return attribute(pool, CU_MEMPOOL_ATTR_USED_MEM_CURRENT) <= pool->charged - SMALLEST_STEP;
+    return read_attribute(pool, CU_MEMPOOL_ATTR_USED_MEM_CURRENT) <= pool->charged - SMALLEST_STEP;
 }
 
 void pools_refresh(void)
@@ -104,7 +104,7 @@ void pools_refresh(void)
     pthread_mutex_lock(&lock);
     freed = false;
     for (struct pool *pool = pools; pool != NULL; pool = pool->next) {
-        refresh(pool);
+        refresh_pool(pool);
         if (can_shrink(pool))
             freed = true;
     }
@@ -173,8 +173,8 @@ static CUresult reserve_growth(struct pool *pool, uint64_t bytes, uint64_t *rese
     *reserved = 0;
     if (pool->used <= pool->charged && bytes <= pool->charged - pool->used)
         return CUDA_SUCCESS;
-    refresh(pool);
-    uint64_t used = attribute(pool, CU_MEMPOOL_ATTR_USED_MEM_CURRENT);
+    refresh_pool(pool);
+    uint64_t used = read_attribute(pool, CU_MEMPOOL_ATTR_USED_MEM_CURRENT);
     uint64_t spare = pool->charged > used ? pool->charged - used : 0;
     *reserved = bytes <= spare ? 0 : bytes > UINT64_MAX - step ? bytes : (bytes - spare + step - 1) / step * step;
     if (reserve_quietly(pool->device, LAMINA_POOL, *reserved) == CUDA_SUCCESS)
@@ -186,11 +186,11 @@ static CUresult reserve_growth(struct pool *pool, uint64_t bytes, uint64_t *rese
 }
 
 /* By how much the pool has grown is now known. It is either within the limit or undone. */
-static CUresult settle(struct pool *pool, const struct request *request, uint64_t reserved, CUdeviceptr pointer)
+static CUresult settle_growth(struct pool *pool, const struct request *request, uint64_t reserved, CUdeviceptr pointer)
 {
     ASSERT(pool->device >= 0 && !pool->managed);
     ASSERT(step >= SMALLEST_STEP);
-    uint64_t held = attribute(pool, CU_MEMPOOL_ATTR_RESERVED_MEM_CURRENT);
+    uint64_t held = read_attribute(pool, CU_MEMPOOL_ATTR_RESERVED_MEM_CURRENT);
     uint64_t grown = held > pool->charged ? held - pool->charged : 0;
     CUresult result = reserve_adjust(pool->device, LAMINA_POOL, reserved, grown);
     struct block replaced, block = {.key = pointer,
@@ -212,7 +212,7 @@ static CUresult settle(struct pool *pool, const struct request *request, uint64_
     REAL(cuMemFreeAsync)(pointer, request->stream);
     request->synchronize(request->stream);
     REAL(cuMemPoolTrimTo)(pool->handle, 0);
-    refresh(pool);
+    refresh_pool(pool);
     return CUDA_ERROR_OUT_OF_MEMORY;
 }
 
@@ -238,7 +238,7 @@ static CUresult make_or_spill(struct pool *pool, const struct request *request, 
         result = due ? CUDA_ERROR_OUT_OF_MEMORY : request->make(request, pointer);
     while (result == CUDA_ERROR_OUT_OF_MEMORY && !due && lending_wait(pool->device, &since));
     if (result == CUDA_SUCCESS)
-        return settle(pool, request, reserved, *pointer);
+        return settle_growth(pool, request, reserved, *pointer);
     unreserve(pool->device, LAMINA_POOL, reserved);
     if (result != CUDA_ERROR_OUT_OF_MEMORY || !spill_possible(pool->device))
         return result;
@@ -259,7 +259,7 @@ static CUresult allocate_managed(const struct pool *pool, const struct request *
                                   : reservation_cancel(&reservation, result);
 }
 
-static CUresult allocate(const struct request *request, CUdeviceptr *pointer)
+static CUresult allocate_from_pool(const struct request *request, CUdeviceptr *pointer)
 {
     if (pointer == NULL || request->bytes == 0)
         return request->make(request, pointer);
@@ -267,7 +267,7 @@ static CUresult allocate(const struct request *request, CUdeviceptr *pointer)
     if (graph != NULL)
         return allocate_captured(request, graph, pointer);
     pthread_mutex_lock(&lock);
-    struct pool *pool = request->device >= 0 ? add(request->pool, request->device) : find_or_add(request->pool);
+    struct pool *pool = request->device >= 0 ? add_pool(request->pool, request->device) : find_or_add(request->pool);
     uint64_t reserved = 0;
     CUresult result = pool == NULL ? CUDA_ERROR_OUT_OF_MEMORY : CUDA_SUCCESS;
     if (pool != NULL && pool->device < 0)
@@ -288,15 +288,15 @@ static CUresult allocate_from_current(struct request *request, CUdeviceptr *poin
     if (request->device < 0 ||
         REAL(cuDeviceGetMemPool)(&request->pool, device_ordinal(request->device)) != CUDA_SUCCESS)
         return request->make(request, pointer);
-    return allocate(request, pointer);
+    return allocate_from_pool(request, pointer);
 }
 
-static CUresult make(const struct request *r, CUdeviceptr *pointer)
+static CUresult make_default(const struct request *r, CUdeviceptr *pointer)
 {
     return REAL(cuMemAllocAsync)(pointer, r->bytes, r->stream);
 }
 
-static CUresult make_ptsz(const struct request *r, CUdeviceptr *pointer)
+static CUresult make_default_ptsz(const struct request *r, CUdeviceptr *pointer)
 {
     return REAL(cuMemAllocAsync_ptsz)(pointer, r->bytes, r->stream);
 }
@@ -313,15 +313,20 @@ static CUresult make_from_ptsz(const struct request *r, CUdeviceptr *pointer)
 
 CUresult cuMemAllocAsync(CUdeviceptr *pointer, size_t bytes, CUstream stream)
 {
-    struct request request = {make, REAL(cuStreamGetCaptureInfo_v2), REAL(cuStreamSynchronize), NULL, -1, stream,
-                              bytes};
+    struct request request = {
+        make_default, REAL(cuStreamGetCaptureInfo_v2), REAL(cuStreamSynchronize), NULL, -1, stream, bytes};
     return allocate_from_current(&request, pointer);
 }
 
 CUresult cuMemAllocAsync_ptsz(CUdeviceptr *pointer, size_t bytes, CUstream stream)
 {
-    struct request request = {
-        make_ptsz, REAL(cuStreamGetCaptureInfo_v2_ptsz), REAL(cuStreamSynchronize_ptsz), NULL, -1, stream, bytes};
+    struct request request = {make_default_ptsz,
+                              REAL(cuStreamGetCaptureInfo_v2_ptsz),
+                              REAL(cuStreamSynchronize_ptsz),
+                              NULL,
+                              -1,
+                              stream,
+                              bytes};
     return allocate_from_current(&request, pointer);
 }
 
@@ -329,14 +334,14 @@ CUresult cuMemAllocFromPoolAsync(CUdeviceptr *pointer, size_t bytes, CUmemoryPoo
 {
     const struct request request = {
         make_from, REAL(cuStreamGetCaptureInfo_v2), REAL(cuStreamSynchronize), pool, -1, stream, bytes};
-    return pool == NULL ? make_from(&request, pointer) : allocate(&request, pointer);
+    return pool == NULL ? make_from(&request, pointer) : allocate_from_pool(&request, pointer);
 }
 
 CUresult cuMemAllocFromPoolAsync_ptsz(CUdeviceptr *pointer, size_t bytes, CUmemoryPool pool, CUstream stream)
 {
     const struct request request = {
         make_from_ptsz, REAL(cuStreamGetCaptureInfo_v2_ptsz), REAL(cuStreamSynchronize_ptsz), pool, -1, stream, bytes};
-    return pool == NULL ? make_from_ptsz(&request, pointer) : allocate(&request, pointer);
+    return pool == NULL ? make_from_ptsz(&request, pointer) : allocate_from_pool(&request, pointer);
 }
 
 /* Managed memory may be on any GPU, whatever its location says, so it counts on the one that the program works with. */
@@ -351,13 +356,13 @@ static int device_of_pool(const CUmemLocation *location, CUmemAllocationType typ
 }
 
 /* False when there is no memory to record the pool. */
-static bool record(CUmemoryPool handle, const CUmemLocation *location, CUmemAllocationType type)
+static bool record_pool(CUmemoryPool handle, const CUmemLocation *location, CUmemAllocationType type)
 {
     int device = device_of_pool(location, type);
     if (device < 0)
         return true;
     pthread_mutex_lock(&lock);
-    struct pool *pool = add(handle, device);
+    struct pool *pool = add_pool(handle, device);
     if (pool != NULL)
         pool->managed = type == CU_MEM_ALLOCATION_TYPE_MANAGED;
     pthread_mutex_unlock(&lock);
@@ -367,7 +372,7 @@ static bool record(CUmemoryPool handle, const CUmemLocation *location, CUmemAllo
 CUresult cuMemPoolCreate(CUmemoryPool *pool, const CUmemPoolProps *props)
 {
     CUresult result = REAL(cuMemPoolCreate)(pool, props);
-    if (result != CUDA_SUCCESS || record(*pool, &props->location, props->allocType))
+    if (result != CUDA_SUCCESS || record_pool(*pool, &props->location, props->allocType))
         return result;
     REAL(cuMemPoolDestroy)(*pool);
     return CUDA_ERROR_OUT_OF_MEMORY;
@@ -376,20 +381,20 @@ CUresult cuMemPoolCreate(CUmemoryPool *pool, const CUmemPoolProps *props)
 CUresult cuMemGetDefaultMemPool(CUmemoryPool *pool, CUmemLocation *location, CUmemAllocationType type)
 {
     CUresult result = REAL(cuMemGetDefaultMemPool)(pool, location, type);
-    return result != CUDA_SUCCESS || record(*pool, location, type) ? result : CUDA_ERROR_OUT_OF_MEMORY;
+    return result != CUDA_SUCCESS || record_pool(*pool, location, type) ? result : CUDA_ERROR_OUT_OF_MEMORY;
 }
 
 CUresult cuMemGetMemPool(CUmemoryPool *pool, CUmemLocation *location, CUmemAllocationType type)
 {
     CUresult result = REAL(cuMemGetMemPool)(pool, location, type);
-    return result != CUDA_SUCCESS || record(*pool, location, type) ? result : CUDA_ERROR_OUT_OF_MEMORY;
+    return result != CUDA_SUCCESS || record_pool(*pool, location, type) ? result : CUDA_ERROR_OUT_OF_MEMORY;
 }
 
 CUresult cuMemPoolDestroy(CUmemoryPool handle)
 {
     pthread_mutex_lock(&lock);
     CUresult result = REAL(cuMemPoolDestroy)(handle);
-    struct pool *pool = result == CUDA_SUCCESS && handle != NULL ? find(handle) : NULL;
+    struct pool *pool = result == CUDA_SUCCESS && handle != NULL ? find_pool(handle) : NULL;
     if (pool != NULL) {
         pool->handle = NULL;
         if (pool->used == 0)

@@ -43,7 +43,7 @@ CUresult reservation_adjust(struct reservation *reservation, uint64_t bytes)
     return divided ? CUDA_SUCCESS : take_whole_blocks(reservation, bytes);
 }
 
-static CUresult commit(struct reservation *reservation, CUdeviceptr pointer, uint8_t flags)
+static CUresult commit_block(struct reservation *reservation, CUdeviceptr pointer, uint8_t flags)
 {
     struct small_request *request = &reservation->request;
     struct small_block *shared = NULL;
@@ -72,7 +72,7 @@ static CUresult commit(struct reservation *reservation, CUdeviceptr pointer, uin
 
 CUresult reservation_commit(struct reservation *reservation, CUdeviceptr pointer)
 {
-    return commit(reservation, pointer, 0);
+    return commit_block(reservation, pointer, 0);
 }
 
 CUresult reservation_spill(struct reservation *reservation, CUdeviceptr *pointer, size_t bytes)
@@ -84,7 +84,7 @@ CUresult reservation_spill(struct reservation *reservation, CUdeviceptr *pointer
     if (result != CUDA_SUCCESS)
         return result;
     result = spill_allocate(pointer, device, bytes, reservation->reserved);
-    return result == CUDA_SUCCESS ? commit(reservation, *pointer, BLOCK_SPILLED)
+    return result == CUDA_SUCCESS ? commit_block(reservation, *pointer, BLOCK_SPILLED)
                                   : reservation_cancel(reservation, result);
 }
 

@@ -16,7 +16,7 @@ void add_reclaimer(void (*reclaim)(void))
     callbacks_add(&reclaimers, reclaim);
 }
 
-static CUresult charge(int device, enum lamina_kind kind, uint64_t bytes, uint64_t *requested)
+static CUresult charge_account(int device, enum lamina_kind kind, uint64_t bytes, uint64_t *requested)
 {
     ASSERT(device >= 0 && device < LAMINA_MAX_DEVICES);
     struct lamina_slot *slot = process_slot();
@@ -30,7 +30,7 @@ static CUresult charge(int device, enum lamina_kind kind, uint64_t bytes, uint64
 CUresult reserve_quietly(int device, enum lamina_kind kind, uint64_t bytes)
 {
     uint64_t requested;
-    return charge(device, kind, bytes, &requested);
+    return charge_account(device, kind, bytes, &requested);
 }
 
 void report_refusal(int device, uint64_t requested)
@@ -45,11 +45,11 @@ void report_refusal(int device, uint64_t requested)
 CUresult reserve(int device, enum lamina_kind kind, uint64_t bytes)
 {
     uint64_t requested;
-    CUresult result = charge(device, kind, bytes, &requested);
+    CUresult result = charge_account(device, kind, bytes, &requested);
     if (result != CUDA_ERROR_OUT_OF_MEMORY)
         return result;
     callbacks_call(&reclaimers);
-    result = charge(device, kind, bytes, &requested);
+    result = charge_account(device, kind, bytes, &requested);
     if (result == CUDA_ERROR_OUT_OF_MEMORY)
         report_refusal(device, requested);
     return result;

@@ -75,7 +75,7 @@ static void count_taken(struct small_block *block, int32_t pieces)
 }
 
 /* What else fits into the block is not known from now on. */
-static void mix(struct small_block *block)
+static void mix_sizes(struct small_block *block)
 {
     count_taken(block, block->free);
     block->size = MIXED;
@@ -168,7 +168,7 @@ static void drop_record(struct small_block *block)
 static void remove_block(struct small_block *block)
 {
     ASSERT(block->space->blocks > 0);
-    mix(block);
+    mix_sizes(block);
     block->space->blocks--;
     if (empty != NULL)
         drop_record(empty);
@@ -187,7 +187,7 @@ static uint32_t keep_or_give(int device, enum lamina_kind kind)
 }
 
 /* The driver has answered. Returns how many blocks are to be given back. */
-static uint32_t end(struct small_request *request)
+static uint32_t end_request(struct small_request *request)
 {
     struct small_space *space = request->expects;
     int device = request->device;
@@ -236,7 +236,7 @@ CUresult small_blocks_begin(struct small_request *request)
 void small_blocks_cancel(struct small_request *request)
 {
     spin_lock(&lock);
-    uint32_t unneeded = end(request);
+    uint32_t unneeded = end_request(request);
     spin_unlock(&lock);
     give_back(request->device, request->kind, unneeded);
 }
@@ -248,7 +248,7 @@ static struct small_block *find_or_add_block(struct small_request *request, uint
     if (block != NULL) {
         bool same = block->size == size_of(request->bytes) && block->space->context == request->context;
         if (!same)
-            mix(block);
+            mix_sizes(block);
         return block;
     }
     if (!request->reserved && spare[request->device] > 0) {
@@ -279,7 +279,7 @@ CUresult small_blocks_commit(struct small_request *request, CUdeviceptr pointer,
         count_taken(block, 1);
         latest = block;
     }
-    uint32_t unneeded = end(request);
+    uint32_t unneeded = end_request(request);
     spin_unlock(&lock);
     give_back(request->device, request->kind, unneeded);
     *found = block;

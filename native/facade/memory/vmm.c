@@ -39,13 +39,13 @@ void vmm_after_fork(void)
     lock = (pthread_mutex_t)PTHREAD_MUTEX_INITIALIZER;
 }
 
-static bool put(enum block_class class, uint64_t key, uint64_t bytes, struct object *object)
+static bool put_object(enum block_class class, uint64_t key, uint64_t bytes, struct object *object)
 {
     struct block replaced, block = {.key = key, .bytes = bytes, .object = object, .class = class};
     return blocks_put(&block, &replaced);
 }
 
-static struct object *get(enum block_class class, uint64_t key)
+static struct object *get_object(enum block_class class, uint64_t key)
 {
     struct block block;
     return blocks_get(class, key, &block) ? block.object : NULL;
@@ -64,8 +64,8 @@ static void free_if_unused(struct object *object)
     free(object);
 }
 
-static CUresult create(CUmemGenericAllocationHandle *handle, size_t bytes, const CUmemAllocationProp *prop,
-                       unsigned long long flags, int device)
+static CUresult create_memory(CUmemGenericAllocationHandle *handle, size_t bytes, const CUmemAllocationProp *prop,
+                              unsigned long long flags, int device)
 {
     uint64_t since = 0;
     struct object *object = calloc(1, sizeof *object);
@@ -78,7 +78,7 @@ static CUresult create(CUmemGenericAllocationHandle *handle, size_t bytes, const
     do
         result = REAL(cuMemCreate)(handle, bytes, prop, flags);
     while (result == CUDA_ERROR_OUT_OF_MEMORY && lending_wait(device, &since));
-    if (result == CUDA_SUCCESS && !put(BLOCK_HANDLE, *handle, bytes, object)) {
+    if (result == CUDA_SUCCESS && !put_object(BLOCK_HANDLE, *handle, bytes, object)) {
         REAL(cuMemRelease)(*handle);
         result = CUDA_ERROR_OUT_OF_MEMORY;
     }
@@ -96,7 +96,7 @@ CUresult cuMemCreate(CUmemGenericAllocationHandle *handle, size_t bytes, const C
     if (device < 0 || handle == NULL || bytes == 0)
         return REAL(cuMemCreate)(handle, bytes, prop, flags); /* host memory, or an error */
     pthread_mutex_lock(&lock);
-    CUresult result = create(handle, bytes, prop, flags, device);
+    CUresult result = create_memory(handle, bytes, prop, flags, device);
     pthread_mutex_unlock(&lock);
     return result;
 }
@@ -106,7 +106,7 @@ CUresult cuMemRelease(CUmemGenericAllocationHandle handle)
     struct block block;
     pthread_mutex_lock(&lock);
     CUresult result = REAL(cuMemRelease)(handle);
-    struct object *object = result == CUDA_SUCCESS ? get(BLOCK_HANDLE, handle) : NULL;
+    struct object *object = result == CUDA_SUCCESS ? get_object(BLOCK_HANDLE, handle) : NULL;
     ASSERT(object == NULL || object->references > 0);
     if (object != NULL && --object->references == 0) {
         blocks_take(BLOCK_HANDLE, handle, &block);
@@ -151,7 +151,7 @@ CUresult cuMemExportToShareableHandle(void *shared, CUmemGenericAllocationHandle
 {
     pthread_mutex_lock(&lock);
     CUresult result = REAL(cuMemExportToShareableHandle)(shared, handle, type, flags);
-    struct object *object = result == CUDA_SUCCESS ? get(BLOCK_HANDLE, handle) : NULL;
+    struct object *object = result == CUDA_SUCCESS ? get_object(BLOCK_HANDLE, handle) : NULL;
     if (object != NULL && type == CU_MEM_HANDLE_TYPE_POSIX_FILE_DESCRIPTOR)
         note_export(object, *(int *)shared);
     pthread_mutex_unlock(&lock);
@@ -165,7 +165,7 @@ static bool is_marked(uint64_t key, int file)
 
 /* Adds a use entry for what this process is going to import, if the container knows it. This comes before the import,
  * because the owner may free the memory in between. */
-static CUresult recognize(void *shared, CUmemAllocationHandleType type, struct object *found)
+static CUresult recognize_own(void *shared, CUmemAllocationHandleType type, struct object *found)
 {
     struct lamina_slot *slot = process_slot();
     uint32_t device;
@@ -189,23 +189,23 @@ static bool record_import(CUmemGenericAllocationHandle handle, const struct obje
     if (object == NULL)
         return false;
     *object = *found;
-    if (put(BLOCK_HANDLE, handle, 0, object))
+    if (put_object(BLOCK_HANDLE, handle, 0, object))
         return true;
     free(object);
     return false;
 }
 
-static CUresult import(CUmemGenericAllocationHandle *handle, void *shared, CUmemAllocationHandleType type)
+static CUresult import_memory(CUmemGenericAllocationHandle *handle, void *shared, CUmemAllocationHandleType type)
 {
     CUmemAllocationProp prop;
     struct object found = {.imported = true, .references = 1};
-    CUresult result = recognize(shared, type, &found);
+    CUresult result = recognize_own(shared, type, &found);
     if (result != CUDA_SUCCESS)
         return result;
     result = REAL(cuMemImportFromShareableHandle)(handle, shared, type);
     bool ours = result == CUDA_SUCCESS && REAL(cuMemGetAllocationPropertiesFromHandle)(&prop, *handle) == CUDA_SUCCESS;
     found.device = ours ? device_of_location(&prop.location) : -1;
-    struct object *known = found.device < 0 ? NULL : get(BLOCK_HANDLE, *handle);
+    struct object *known = found.device < 0 ? NULL : get_object(BLOCK_HANDLE, *handle);
     if (known != NULL)
         known->references++; /* this process's own, or imported before */
     else if (found.device >= 0 && record_import(*handle, &found))
@@ -226,7 +226,7 @@ CUresult cuMemImportFromShareableHandle(CUmemGenericAllocationHandle *handle, vo
     if (facade_open() == NULL || handle == NULL)
         return REAL(cuMemImportFromShareableHandle)(handle, shared, type);
     pthread_mutex_lock(&lock);
-    CUresult result = import(handle, shared, type);
+    CUresult result = import_memory(handle, shared, type);
     pthread_mutex_unlock(&lock);
     return result;
 }
@@ -235,7 +235,7 @@ CUresult cuMemMap(CUdeviceptr pointer, size_t bytes, size_t offset, CUmemGeneric
                   unsigned long long flags)
 {
     pthread_mutex_lock(&lock);
-    struct object *object = get(BLOCK_HANDLE, handle);
+    struct object *object = get_object(BLOCK_HANDLE, handle);
     uint64_t more =
         object != NULL && object->imported && object->share == NULL ? mapped_beyond(object, offset, bytes) : 0;
     CUresult result = more > 0 ? reserve_fixed(object->device, LAMINA_DATA, more) : CUDA_SUCCESS;
@@ -248,7 +248,7 @@ CUresult cuMemMap(CUdeviceptr pointer, size_t bytes, size_t offset, CUmemGeneric
         object->bytes += more;
     else if (more > 0)
         unreserve(object->device, LAMINA_DATA, more);
-    if (result == CUDA_SUCCESS && object != NULL && put(BLOCK_MAPPING, pointer, bytes, object))
+    if (result == CUDA_SUCCESS && object != NULL && put_object(BLOCK_MAPPING, pointer, bytes, object))
         object->mappings++;
     pthread_mutex_unlock(&lock);
     return result;
@@ -284,14 +284,14 @@ CUresult cuMemRetainAllocationHandle(CUmemGenericAllocationHandle *handle, void 
 {
     pthread_mutex_lock(&lock);
     CUresult result = REAL(cuMemRetainAllocationHandle)(handle, address);
-    struct object *object = result == CUDA_SUCCESS ? get(BLOCK_HANDLE, *handle) : NULL;
+    struct object *object = result == CUDA_SUCCESS ? get_object(BLOCK_HANDLE, *handle) : NULL;
     CUdeviceptr base = (CUdeviceptr)(uintptr_t)address;
     size_t bytes;
     if (result == CUDA_SUCCESS && object == NULL) {
         /* All references were released; the mapping still knows what it maps. */
         REAL(cuMemGetAddressRange_v2)(&base, &bytes, base);
-        object = get(BLOCK_MAPPING, base);
-        if (object != NULL && !put(BLOCK_HANDLE, *handle, object->bytes, object))
+        object = get_object(BLOCK_MAPPING, base);
+        if (object != NULL && !put_object(BLOCK_HANDLE, *handle, object->bytes, object))
             object = NULL;
     }
     if (object != NULL)

@@ -13,7 +13,7 @@ static nvmlReturn_t memory_of(nvmlDevice_t device, unsigned long long *total, un
     return NVML_SUCCESS;
 }
 
-static unsigned long long remaining(unsigned long long total, unsigned long long used)
+static unsigned long long subtract_used(unsigned long long total, unsigned long long used)
 {
     return used < total ? total - used : 0;
 }
@@ -24,7 +24,7 @@ nvmlReturn_t nvmlDeviceGetMemoryInfo(nvmlDevice_t device, nvmlMemory_t *memory)
     if (result != NVML_SUCCESS)
         return result;
     result = memory_of(device, &memory->total, &memory->used);
-    memory->free = remaining(memory->total, memory->used);
+    memory->free = subtract_used(memory->total, memory->used);
     return result;
 }
 
@@ -34,7 +34,7 @@ nvmlReturn_t nvmlDeviceGetMemoryInfo_v2(nvmlDevice_t device, nvmlMemory_v2_t *me
     if (result != NVML_SUCCESS)
         return result;
     result = memory_of(device, &memory->total, &memory->used);
-    memory->free = remaining(memory->total, memory->used);
+    memory->free = subtract_used(memory->total, memory->used);
     memory->reserved = 0;
     return result;
 }
@@ -52,7 +52,7 @@ nvmlReturn_t nvmlDeviceGetBAR1MemoryInfo(nvmlDevice_t device, nvmlBAR1Memory_t *
         memory->bar1Total = total;
     if (memory->bar1Used > used)
         memory->bar1Used = used;
-    memory->bar1Free = remaining(memory->bar1Total, memory->bar1Used);
+    memory->bar1Free = subtract_used(memory->bar1Total, memory->bar1Used);
     return NVML_SUCCESS;
 }
 

@@ -13,7 +13,7 @@
 
 enum { MAX_SAMPLES = 4096 };
 
-static unsigned int scaled(unsigned int percent, const struct lamina_limit *limit)
+static unsigned int scale_to_share(unsigned int percent, const struct lamina_limit *limit)
 {
     const struct facade *facade = facade_open();
     uint32_t cores = live_cores(&facade->account, (uint32_t)(limit - facade->limits.devices), monotonic_ns());
@@ -55,8 +55,8 @@ static nvmlReturn_t rates_of(nvmlDevice_t device, nvmlUtilization_t *rates)
         *rates = own;
     else if (account_held(&facade->account, (uint32_t)entry) == 0)
         *rates = (nvmlUtilization_t){0, 0};
-    rates->gpu = scaled(rates->gpu, limit);
-    rates->memory = scaled(rates->memory, limit);
+    rates->gpu = scale_to_share(rates->gpu, limit);
+    rates->memory = scale_to_share(rates->memory, limit);
     return NVML_SUCCESS;
 }
 
@@ -108,8 +108,8 @@ nvmlReturn_t nvmlDeviceGetProcessUtilization(nvmlDevice_t device, nvmlProcessUti
     for (unsigned i = 0; limit != NULL && i < *count; i++)
         if (slot_of_pid(samples[i].pid) != NULL) {
             samples[kept] = samples[i];
-            samples[kept].smUtil = scaled(samples[i].smUtil, limit);
-            samples[kept++].memUtil = scaled(samples[i].memUtil, limit);
+            samples[kept].smUtil = scale_to_share(samples[i].smUtil, limit);
+            samples[kept++].memUtil = scale_to_share(samples[i].memUtil, limit);
         }
     *count = kept;
     return kept == 0 ? NVML_ERROR_NOT_FOUND : NVML_SUCCESS;
@@ -125,8 +125,8 @@ nvmlReturn_t nvmlDeviceGetProcessesUtilizationInfo(nvmlDevice_t device, nvmlProc
     for (unsigned i = 0; limit != NULL && i < info->processSamplesCount; i++)
         if (slot_of_pid(info->procUtilArray[i].pid) != NULL) {
             info->procUtilArray[kept] = info->procUtilArray[i];
-            info->procUtilArray[kept].smUtil = scaled(info->procUtilArray[i].smUtil, limit);
-            info->procUtilArray[kept++].memUtil = scaled(info->procUtilArray[i].memUtil, limit);
+            info->procUtilArray[kept].smUtil = scale_to_share(info->procUtilArray[i].smUtil, limit);
+            info->procUtilArray[kept++].memUtil = scale_to_share(info->procUtilArray[i].memUtil, limit);
         }
     info->processSamplesCount = kept;
     return kept == 0 ? NVML_ERROR_NOT_FOUND : NVML_SUCCESS;

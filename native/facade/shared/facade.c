@@ -22,15 +22,15 @@ static struct facade facade;
 static _Atomic(const struct facade *) opened; /* NULL until everything is open */
 static pthread_once_t once = PTHREAD_ONCE_INIT;
 
-static bool exists(const char *path)
+static bool path_exists(const char *path)
 {
     return access(path, F_OK) == 0 || errno != ENOENT;
 }
 
 /* The environment is used only where nothing is mounted, so never in a container. */
-static const char *location(const char *fixed, const char *variable)
+static const char *choose_directory(const char *fixed, const char *variable)
 {
-    return exists(FIXED_DIRECTORY) ? fixed : getenv(variable);
+    return path_exists(FIXED_DIRECTORY) ? fixed : getenv(variable);
 }
 
 static bool read_limits(const char *directory)
@@ -109,8 +109,8 @@ static bool open_driver(const char *directory)
 
 static void open_once(void)
 {
-    const char *directory = location(FIXED_DIRECTORY, "LAMINA_DIR");
-    const char *driver = location(FIXED_DRIVER, "LAMINA_DRIVER");
+    const char *directory = choose_directory(FIXED_DIRECTORY, "LAMINA_DIR");
+    const char *driver = choose_directory(FIXED_DRIVER, "LAMINA_DRIVER");
     if (directory == NULL || driver == NULL) {
         log_line(LOG_ERROR, "no device: there is no " FIXED_DIRECTORY ", and %s is not set",
                  directory == NULL ? "LAMINA_DIR" : "LAMINA_DRIVER");

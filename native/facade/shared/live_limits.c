@@ -39,7 +39,7 @@ bool may_borrow(const struct account *account, uint32_t device)
     return account->limits->devices[device].request_bytes != 0;
 }
 
-static const struct lamina_lending *lending(const struct account *account, uint32_t device)
+static const struct lamina_lending *find_lending(const struct account *account, uint32_t device)
 {
     return account->arbiter == NULL ? NULL : &account->arbiter->lendings[device];
 }
@@ -48,7 +48,8 @@ static const struct lamina_lending *lending(const struct account *account, uint3
 static uint64_t live_request(const struct account *account, uint32_t device)
 {
     uint64_t first = account->limits->devices[device].request_bytes;
-    uint64_t live = lending(account, device) == NULL ? 0 : atomic_load(&lending(account, device)->request_bytes);
+    uint64_t live =
+        find_lending(account, device) == NULL ? 0 : atomic_load(&find_lending(account, device)->request_bytes);
     if (live == 0 || (live > first && !arbiter_is_current(account->arbiter, monotonic_ns())))
         return first;
     return live;
@@ -68,7 +69,8 @@ uint64_t live_allowed(const struct account *account, uint32_t device)
     if (!may_borrow(account, device))
         return most;
     uint64_t request = live_request(account, device);
-    uint64_t lent = lending(account, device) == NULL ? 0 : atomic_load(&lending(account, device)->allowed_bytes);
+    uint64_t lent =
+        find_lending(account, device) == NULL ? 0 : atomic_load(&find_lending(account, device)->allowed_bytes);
     uint64_t allowed = lent > request && arbiter_is_current(account->arbiter, monotonic_ns()) ? lent : request;
     return allowed < most ? allowed : most;
 }

@@ -83,7 +83,7 @@ uint64_t shared_find(const struct account *account, bool (*matches)(uint64_t key
 }
 
 /* Without an export entry, the first use entry counts for all. */
-static bool counts(const struct account *account, uint32_t index, uint64_t key)
+static bool entry_counts(const struct account *account, uint32_t index, uint64_t key)
 {
     uint32_t count = entries_used(account);
     for (uint32_t i = 0; i < count; i++)
@@ -101,7 +101,7 @@ uint64_t shared_orphaned_bytes(const struct account *account, uint32_t device)
         struct lamina_share *share = shared_at(account, i);
         uint64_t bytes = atomic_load(&share->bytes), key = atomic_load(&share->key);
         if (atomic_load(&share->device) == device && is_entry(account, i, LAMINA_SHARE_USE, key) &&
-            counts(account, i, key))
+            entry_counts(account, i, key))
             sum = sum > UINT64_MAX - bytes ? UINT64_MAX : sum + bytes;
     }
     return sum;

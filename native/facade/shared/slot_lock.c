@@ -36,7 +36,7 @@ void slot_lock_release(void *kept)
     munmap(kept, KEPT_BYTES);
 }
 
-static int set(int file, uint64_t offset, short type)
+static int set_lock(int file, uint64_t offset, short type)
 {
     struct flock range = {.l_type = type, .l_whence = SEEK_SET, .l_start = (off_t)offset, .l_len = 1};
     return fcntl(file, OFD_SETLK, &range);
@@ -46,7 +46,7 @@ enum slot_lock slot_lock(int file, uint64_t offset)
 {
     if (file < 0)
         return SLOT_NO_LOCKS;
-    if (set(file, offset, F_WRLCK) == 0)
+    if (set_lock(file, offset, F_WRLCK) == 0)
         return SLOT_LOCKED;
     if (errno == EAGAIN || errno == EACCES)
         return SLOT_TAKEN;
@@ -56,5 +56,5 @@ enum slot_lock slot_lock(int file, uint64_t offset)
 void slot_unlock(int file, uint64_t offset)
 {
     if (file >= 0)
-        set(file, offset, F_UNLCK);
+        set_lock(file, offset, F_UNLCK);
 }

@@ -12,13 +12,13 @@ struct run {
 };
 
 /* In a capture the graph becomes part of another one, and nothing runs. */
-static bool captured(const struct run *run, CUstream stream)
+static bool is_captured(const struct run *run, CUstream stream)
 {
     CUstreamCaptureStatus status = CU_STREAM_CAPTURE_STATUS_NONE;
     return run->is_capturing(stream, &status) != CUDA_SUCCESS || status != CU_STREAM_CAPTURE_STATUS_NONE;
 }
 
-static CUresult start(const struct run *run, CUgraphExec exec, CUstream stream)
+static CUresult start_graph(const struct run *run, CUgraphExec exec, CUstream stream)
 {
     uint64_t reserved[LAMINA_MAX_DEVICES];
     if (!graph_records_any())
@@ -27,7 +27,7 @@ static CUresult start(const struct run *run, CUgraphExec exec, CUstream stream)
     graph_records_lock();
     struct graph_record *record = graph_record_of_exec(exec);
     bool mapped = record != NULL && graph_memory_is_mapped(record, stream);
-    if (record == NULL || mapped || captured(run, stream)) {
+    if (record == NULL || mapped || is_captured(run, stream)) {
         graph_records_unlock();
         return run->run(exec, stream);
     }
@@ -40,12 +40,12 @@ static CUresult start(const struct run *run, CUgraphExec exec, CUstream stream)
     return result;
 }
 
-static CUresult launch(const struct run *run, CUgraphExec exec, CUstream stream, CUstream through)
+static CUresult launch_graph(const struct run *run, CUgraphExec exec, CUstream stream, CUstream through)
 {
     bool enters = !gate_passes(through);
     if (enters)
         gate_enter(through);
-    CUresult result = start(run, exec, stream);
+    CUresult result = start_graph(run, exec, stream);
     if (enters)
         gate_leave(through);
     return result;
@@ -54,23 +54,23 @@ static CUresult launch(const struct run *run, CUgraphExec exec, CUstream stream,
 CUresult cuGraphLaunch(CUgraphExec exec, CUstream stream)
 {
     const struct run run = {REAL(cuGraphLaunch), REAL(cuStreamSynchronize), REAL(cuStreamIsCapturing)};
-    return launch(&run, exec, stream, stream);
+    return launch_graph(&run, exec, stream, stream);
 }
 
 CUresult cuGraphLaunch_ptsz(CUgraphExec exec, CUstream stream)
 {
     const struct run run = {REAL(cuGraphLaunch_ptsz), REAL(cuStreamSynchronize_ptsz), REAL(cuStreamIsCapturing_ptsz)};
-    return launch(&run, exec, stream, stream == NULL ? CU_STREAM_PER_THREAD : stream);
+    return launch_graph(&run, exec, stream, stream == NULL ? CU_STREAM_PER_THREAD : stream);
 }
 
 CUresult cuGraphUpload(CUgraphExec exec, CUstream stream)
 {
     const struct run run = {REAL(cuGraphUpload), REAL(cuStreamSynchronize), REAL(cuStreamIsCapturing)};
-    return start(&run, exec, stream);
+    return start_graph(&run, exec, stream);
 }
 
 CUresult cuGraphUpload_ptsz(CUgraphExec exec, CUstream stream)
 {
     const struct run run = {REAL(cuGraphUpload_ptsz), REAL(cuStreamSynchronize_ptsz), REAL(cuStreamIsCapturing_ptsz)};
-    return start(&run, exec, stream);
+    return start_graph(&run, exec, stream);
 }

@@ -24,7 +24,7 @@ int facade_missing(void)
 }
 
 /* For good: none of the driver's functions is called any more, as it may be initialized with other GPUs. */
-static CUresult refuse(const char *why)
+static CUresult refuse_driver(const char *why)
 {
     if (!atomic_exchange(&refused, true))
         log_line(LOG_ERROR, "no device: %s", why);
@@ -42,10 +42,10 @@ CUresult cuInit(unsigned int flags)
     if (process_slot() == NULL)
         return CUDA_ERROR_OPERATING_SYSTEM;
     if (!driver_environment_is_limited(&facade->limits))
-        return refuse("this driver cannot be held to the granted part of the GPU as a client of MPS");
+        return refuse_driver("this driver cannot be held to the granted part of the GPU as a client of MPS");
     CUresult result = REAL(cuInit)(flags);
     if (result == CUDA_SUCCESS && !devices_map())
-        result = refuse("the driver shows GPUs that are not in the limits");
+        result = refuse_driver("the driver shows GPUs that are not in the limits");
     for (uint32_t i = 0; result == CUDA_SUCCESS && i < facade->limits.device_count; i++)
         time_share_note_use((int)i, monotonic_ns());
     return result;

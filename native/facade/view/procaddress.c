@@ -67,7 +67,7 @@ static const struct entry *by_name(const char *symbol, int version, cuuint64_t f
 }
 
 /* What the table says about a name in all its forms. */
-static enum known { UNKNOWN, PASSED, REPLACED } classify(const char *symbol)
+static enum known { UNKNOWN, PASSED, REPLACED } classify_symbol(const char *symbol)
 {
     enum known found = symbol[0] == 0 ? PASSED : UNKNOWN; /* an empty name is no function */
     for (unsigned i = 0; i < entries_count && found != REPLACED; i++)
@@ -131,7 +131,7 @@ static CUresult query_driver(const struct query *q, int version, void **function
 
 /* Answers as this driver does for a name that it lacks. Drivers differ: CUDA's runtime takes some answers as an error
  * that it then reports from later calls too. */
-static CUresult withhold(const struct query *q, void **function)
+static CUresult withhold_function(const struct query *q, void **function)
 {
     struct query absent = *q;
     absent.symbol = "cuNoDriverHasThisName";
@@ -155,7 +155,7 @@ static CUresult answer_query(const struct query *q, void **function)
     if (real_addresses == NULL)
         return CUDA_ERROR_OUT_OF_MEMORY;
     const void *address = by_address(q->symbol, *function);
-    enum known class = address == NULL ? classify(q->symbol) : REPLACED;
+    enum known class = address == NULL ? classify_symbol(q->symbol) : REPLACED;
     if (class == PASSED)
         return result;
     if (address == NULL && class == REPLACED && !is_newer(q, *function)) {
@@ -163,7 +163,7 @@ static CUresult answer_query(const struct query *q, void **function)
         address = entry == NULL ? NULL : entry->address;
     }
     if (address == NULL)
-        return withhold(q, function);
+        return withhold_function(q, function);
     *function = (void *)address;
     return CUDA_SUCCESS;
 }
