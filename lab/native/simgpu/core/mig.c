@@ -202,8 +202,10 @@ static enum mig_result change_instance(const struct machine *m, uint32_t unit, b
     struct mig_instance i = mig_read_instance(m, unit);
     if (!i.exists)
         return unlock_machine(file, MIG_NOT_FOUND);
-    if (i.compute != had_compute)
-        return unlock_machine(file, had_compute ? MIG_NOT_FOUND : stays ? MIG_NO_SPACE : MIG_BUSY);
+    if (had_compute && !i.compute)
+        return unlock_machine(file, MIG_NOT_FOUND);
+    if (!had_compute && i.compute)
+        return unlock_machine(file, stays ? MIG_NO_SPACE : MIG_BUSY);
     if (had_compute && mig_is_in_use(m, unit))
         return unlock_machine(file, MIG_BUSY);
     i.exists = stays;

@@ -225,7 +225,8 @@ static void wait_in_lane(const struct machine *m, uint32_t gpu, uint32_t slot, u
     for (uint64_t now = machine_now(); lane_done(m, gpu, slot, now) < position; now = machine_now()) {
         uint64_t when = lane_time_of(gpu, position, now);
         slots_sweep(m, SWEEP_PAUSE_NS);
-        sleep_for(when <= now ? 0 : when - now < SIMGPU_HISTORY_NS ? when - now : SIMGPU_HISTORY_NS);
+        uint64_t left = when > now ? when - now : 0;
+        sleep_for(left < SIMGPU_HISTORY_NS ? left : SIMGPU_HISTORY_NS);
     }
 }
 

@@ -70,7 +70,9 @@ static bool read_by_capability(const struct simgpu_gpu *gpu, int attribute, int 
         *value = ampere;
         return true;
     case MAX_PERSISTING_L2_CACHE_SIZE:
-        *value = hopper ? (int)(gpu->l2_bytes / 8 * 5) : ampere ? (int)(gpu->l2_bytes / 4 * 3) : 0;
+        *value = ampere ? (int)(gpu->l2_bytes / 4 * 3) : 0;
+        if (hopper)
+            *value = (int)(gpu->l2_bytes / 8 * 5);
         return true;
     case MAX_ACCESS_POLICY_WINDOW_SIZE:
         *value = ampere ? 1 << 27 : 0;

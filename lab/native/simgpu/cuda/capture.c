@@ -174,9 +174,11 @@ CUresult cuStreamIsCapturing(CUstream handle, CUstreamCaptureStatus *status)
     TRY(stream_resolve(handle, &stream));
     if (status == NULL)
         return CUDA_ERROR_INVALID_VALUE;
-    *status = stream->capture == NULL      ? CU_STREAM_CAPTURE_STATUS_NONE
-            : stream->capture->invalidated ? CU_STREAM_CAPTURE_STATUS_INVALIDATED
-                                           : CU_STREAM_CAPTURE_STATUS_ACTIVE;
+    *status = CU_STREAM_CAPTURE_STATUS_NONE;
+    if (stream->capture != NULL && stream->capture->invalidated)
+        *status = CU_STREAM_CAPTURE_STATUS_INVALIDATED;
+    else if (stream->capture != NULL)
+        *status = CU_STREAM_CAPTURE_STATUS_ACTIVE;
     return CUDA_SUCCESS;
 }
 

@@ -1,7 +1,6 @@
 /* Libraries: modules that belong to no context. A kernel is its function. */
 #include "cuda/driver.h"
 #include "cuda/function.h"
-#include "cuda/image_file.h"
 #include "cuda/kernel_names.h"
 #include "cuda/module.h"
 
@@ -30,7 +29,7 @@ CUresult cuLibraryLoadFromFile(CUlibrary *out, const char *file, CUjit_option *o
                                unsigned int library_count)
 {
     char *image;
-    TRY(image_file_read(file, &image));
+    TRY(module_read_file(file, &image));
     CUresult result =
         cuLibraryLoadData(out, image, options, values, count, library_options, library_values, library_count);
     free(image);

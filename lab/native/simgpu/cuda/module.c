@@ -2,7 +2,6 @@
 
 #include "cuda/driver.h"
 #include "cuda/function.h"
-#include "cuda/image_file.h"
 #include "cuda/kernel_names.h"
 #include "cuda/memory.h"
 
@@ -100,7 +99,7 @@ static CUresult load(CUmodule *out, const void *image)
 CUresult cuModuleLoad(CUmodule *out, const char *file)
 {
     char *image;
-    TRY(image_file_read(file, &image));
+    TRY(module_read_file(file, &image));
     CUresult result = load(out, image);
     free(image);
     return result;
@@ -156,4 +155,34 @@ CUresult cuModuleGetLoadingMode(CUmoduleLoadingMode *mode)
         return CUDA_ERROR_INVALID_VALUE;
     *mode = LAZY;
     return CUDA_SUCCESS;
+}
+
+static CUresult read_all(FILE *file, char **out)
+{
+    if (fseek(file, 0, SEEK_END) != 0)
+        return CUDA_ERROR_FILE_NOT_FOUND;
+    long bytes = ftell(file);
+    char *image = bytes >= 0 ? malloc((size_t)bytes + 1) : NULL;
+    if (image == NULL)
+        return CUDA_ERROR_OUT_OF_MEMORY;
+    rewind(file);
+    if (fread(image, 1, (size_t)bytes, file) != (size_t)bytes) {
+        free(image);
+        return CUDA_ERROR_FILE_NOT_FOUND;
+    }
+    image[bytes] = '\0';
+    *out = image;
+    return CUDA_SUCCESS;
+}
+
+CUresult module_read_file(const char *path, char **out)
+{
+    if (path == NULL)
+        return CUDA_ERROR_INVALID_VALUE;
+    FILE *file = fopen(path, "rbe");
+    if (file == NULL)
+        return CUDA_ERROR_FILE_NOT_FOUND;
+    CUresult result = read_all(file, out);
+    fclose(file);
+    return result;
 }

@@ -7,5 +7,7 @@
 
 /* A module that takes no memory and belongs to no context, with the kernels of the image; NULL without host memory. */
 CUmodule module_create(const void *image);
+/* The image of code in a file, with a zero byte after it; the caller frees it. */
+CUresult module_read_file(const char *path, char **out);
 
 #endif

@@ -56,7 +56,9 @@ static uint32_t read_own_percent(void)
 {
     const char *text = getenv("CUDA_MPS_ACTIVE_THREAD_PERCENTAGE");
     double percent = text != NULL ? atof(text) : 100;
-    return percent > 0 && percent < 100 ? (percent < 1 ? 1 : (uint32_t)percent) : 100;
+    if (!(percent > 0 && percent < 100)) /* or not a number */
+        return 100;
+    return percent < 1 ? 1 : (uint32_t)percent;
 }
 
 /* What the client's own CUDA_MPS_PINNED_DEVICE_MEM_LIMIT, such as 0=4096M,1=1G, allows on a GPU; 0: anything. */
@@ -66,8 +68,12 @@ static uint32_t read_own_limit(uint32_t ordinal)
     unsigned int number, amount;
     char unit = 'B';
     while (text != NULL && sscanf(text, "%u=%u%c", &number, &amount, &unit) >= 2) {
+        if (number == ordinal && unit == 'G')
+            return amount << 10;
+        if (number == ordinal && unit == 'M')
+            return amount;
         if (number == ordinal)
-            return unit == 'G' ? amount << 10 : unit == 'M' ? amount : amount >> 10 >> (unit == 'K' ? 0 : 10);
+            return amount >> 10 >> (unit == 'K' ? 0 : 10);
         text = strchr(text, ',');
         text = text != NULL ? text + 1 : NULL;
     }

@@ -70,12 +70,14 @@ static CUresult find(const char *name, void **out, int version, cuuint64_t flags
             best = e;
     }
     bool per_thread = asks_per_thread && best != NULL && best->per_thread != NULL;
-    if (best != NULL || absent == CUDA_SUCCESS)
-        *out = best != NULL ? (void *)(per_thread ? best->per_thread : best->function) : NULL;
-    if (status != NULL)
-        *status = best != NULL ? CU_GET_PROC_ADDRESS_SUCCESS
-                : known        ? CU_GET_PROC_ADDRESS_VERSION_NOT_SUFFICIENT
-                               : CU_GET_PROC_ADDRESS_SYMBOL_NOT_FOUND;
+    if (best != NULL)
+        *out = (void *)(per_thread ? best->per_thread : best->function);
+    else if (absent == CUDA_SUCCESS)
+        *out = NULL;
+    if (status != NULL && best != NULL)
+        *status = CU_GET_PROC_ADDRESS_SUCCESS;
+    else if (status != NULL)
+        *status = known ? CU_GET_PROC_ADDRESS_VERSION_NOT_SUFFICIENT : CU_GET_PROC_ADDRESS_SYMBOL_NOT_FOUND;
     return best != NULL ? CUDA_SUCCESS : absent;
 }
 

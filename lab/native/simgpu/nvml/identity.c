@@ -1,14 +1,13 @@
 /* What a GPU is: its names and numbers. */
 #include "core/mig.h"
 #include "nvml/device.h"
-#include "nvml/text.h"
 
 #define DEVICE_TEXT(function, value)                                                                                   \
     nvmlReturn_t function(nvmlDevice_t device, char *text, unsigned int length)                                        \
     {                                                                                                                  \
         struct simgpu_gpu *gpu;                                                                                        \
         TRY(device_find(device, text, &gpu));                                                                          \
-        return text_copy(text, length, value);                                                                         \
+        return library_copy_text(text, length, value);                                                                 \
     }
 
 DEVICE_TEXT(nvmlDeviceGetName, gpu->name)

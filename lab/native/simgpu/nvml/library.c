@@ -5,6 +5,7 @@
 
 #include <pthread.h>
 #include <stdatomic.h>
+#include <string.h>
 
 struct library_state library;
 static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
@@ -12,6 +13,16 @@ static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
 nvmlReturn_t library_check_ready(void)
 {
     return atomic_load(&library.uses) > 0 ? NVML_SUCCESS : NVML_ERROR_UNINITIALIZED;
+}
+
+nvmlReturn_t library_copy_text(char *to, unsigned int length, const char *text)
+{
+    if (to == NULL)
+        return NVML_ERROR_INVALID_ARGUMENT;
+    if (strlen(text) >= length)
+        return NVML_ERROR_INSUFFICIENT_SIZE;
+    strcpy(to, text);
+    return NVML_SUCCESS;
 }
 
 /* Called with the lock held. */

@@ -28,4 +28,7 @@ extern struct library_state library;
 /* An error when nvmlInit was not called, or nvmlShutdown as often. */
 nvmlReturn_t library_check_ready(void);
 
+/* Copies a string as NVML does: INSUFFICIENT_SIZE when it does not fit. */
+nvmlReturn_t library_copy_text(char *to, unsigned int length, const char *text);
+
 #endif

@@ -1,4 +1,5 @@
-/* Modes. Only the compute mode can be changed: the others take root on a real machine. */
+/* Modes. Only the compute mode and the length of turns can be changed: the others take root on a real machine. */
+#include "core/timeline.h"
 #include "nvml/device.h"
 
 #include <stdatomic.h>
@@ -66,4 +67,22 @@ nvmlReturn_t nvmlDeviceGetDriverModel_v2(nvmlDevice_t device, nvmlDriverModel_t 
 nvmlReturn_t nvmlDeviceGetDriverModel(nvmlDevice_t device, nvmlDriverModel_t *current, nvmlDriverModel_t *pending)
 {
     return nvmlDeviceGetDriverModel_v2(device, current, pending);
+}
+
+/* The length of turns on a GPU. NVML has no call for it: NVIDIA's nvidia-smi queries the driver without NVML, and ours
+ * queries the simulated driver by these two. */
+
+nvmlReturn_t simgpuDeviceGetTimeSlice(nvmlDevice_t device, unsigned int *slice)
+{
+    struct simgpu_gpu *gpu;
+    TRY(device_find_gpu(device, slice, &gpu));
+    *slice = timeline_slice(&library.m, device->gpu);
+    return NVML_SUCCESS;
+}
+
+nvmlReturn_t simgpuDeviceSetTimeSlice(nvmlDevice_t device, unsigned int slice)
+{
+    struct simgpu_gpu *gpu;
+    TRY(device_find_to_change(device, &gpu));
+    return timeline_set_slice(&library.m, device->gpu, slice) ? NVML_SUCCESS : NVML_ERROR_INVALID_ARGUMENT;
 }

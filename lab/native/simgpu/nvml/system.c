@@ -1,19 +1,18 @@
 /* What NVML says about the system: versions, and names of processes. */
 #include "nvml/library.h"
-#include "nvml/text.h"
 
 #include <stdio.h>
 
 nvmlReturn_t nvmlSystemGetDriverVersion(char *version, unsigned int length)
 {
     TRY(library_check_ready());
-    return text_copy(version, length, library.m.head->driver);
+    return library_copy_text(version, length, library.m.head->driver);
 }
 
 nvmlReturn_t nvmlSystemGetNVMLVersion(char *version, unsigned int length)
 {
     TRY(library_check_ready());
-    return text_copy(version, length, library.m.head->nvml);
+    return library_copy_text(version, length, library.m.head->nvml);
 }
 
 nvmlReturn_t nvmlSystemGetCudaDriverVersion(int *version)
