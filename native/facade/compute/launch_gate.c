@@ -108,7 +108,8 @@ static uint32_t most_unfinished(const struct meter_state *state, uint32_t size)
 }
 
 /* Waits until the container may launch a batch, and most of what it launched before is done. Returns what was charged
- * for the batch. */
+ * for the batch. Everything is decided anew after each wait, because others may have launched meanwhile, and more may
+ * be known about how long launches take. */
 static uint64_t wait_for_share(CUcontext context, int device, uint64_t apart, uint64_t *now, struct lane *lane)
 {
     for (;;) {
@@ -119,15 +120,19 @@ static uint64_t wait_for_share(CUcontext context, int device, uint64_t apart, ui
         lane->size_limit = count < lane->size_limit ? count : lane->size_limit;
         lane->size = lane->left = vary_count(lane->size_limit, *now);
         ASSERT(lane->size >= 1 && lane->size <= BATCH_MAX);
+        /* What would not end in the container's window is cut from the batch, and so from its charge. */
         uint64_t window = time_share_window(device, *now);
         lane->size = lane->left = launch_window_fit(window, *now, state.each, lane->size);
+        /* Work that is late and was never measured takes long: it is charged what it has taken so far, at least. */
         uint64_t charge = state.late && !state.known ? PATIENCE_NS : state.each * lane->size, wait = 0;
         uint32_t most = most_unfinished(&state, lane->size);
         if (state.unfinished >= most + state.open)
+            /* The GPU is behind. One of the batches is likely done after a part of the time that this one will take. */
             wait = charge / 4 > SHORT_NAP_NS ? charge / 4 : SHORT_NAP_NS;
         else if ((wait = launch_window_wait(window, *now, charge)) == 0 &&
                  (wait = time_share_take(device, *now, charge)) == 0)
             return charge;
+        /* While the GPU has enough to do, the container loses nothing by waiting. */
         bool in_debt = state.unfinished < most;
         uint64_t before = *now;
         sleep_briefly(wait);
@@ -137,10 +142,19 @@ static uint64_t wait_for_share(CUcontext context, int device, uint64_t apart, ui
     }
 }
 
+/* A batch grows at most fourfold, so that a wrong guess of what launches take costs little. */
+static uint32_t next_limit(uint32_t before)
+{
+    if (before == 0)
+        return 1;
+    return before > BATCH_MAX / 4 ? BATCH_MAX : before * 4;
+}
+
 static void begin_batch(CUstream stream, CUcontext context, int device, uint64_t now, struct lane *lane)
 {
     if (meter_is_capturing(stream))
-        return;
+        return; /* nothing runs now; the launch of the graph is measured */
+    /* The lane may hold a batch of another stream with the same place, or of one that has ended: it teaches nothing. */
     bool same = lane->stream == stream && lane->epoch == atomic_load(&gate_epoch);
     uint32_t made = same ? lane->size - lane->left : 0, before = same ? lane->size_limit : 0;
     uint64_t apart = same && made > 0 ? (now - lane->opened) / made : 0;
@@ -151,9 +165,7 @@ static void begin_batch(CUstream stream, CUcontext context, int device, uint64_t
                           .epoch = atomic_load(&gate_epoch),
                           .device = device,
                           .asking = time_share_closed_flag(device, now),
-                          .size_limit = before > BATCH_MAX / 4 ? BATCH_MAX
-                                      : before > 0             ? before * 4
-                                                               : 1};
+                          .size_limit = next_limit(before)};
     uint64_t charge = wait_for_share(context, device, apart, &now, lane);
     ASSERT(lane->left == lane->size && lane->batch == NULL);
     lane->opened = now;

@@ -36,6 +36,7 @@ struct batch {
 };
 
 static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
+/* All of these, the meters and their batches, by the lock. */
 static struct meter *meters;
 static struct spans worked[LAMINA_MAX_DEVICES];
 static uint64_t busy_since[LAMINA_MAX_DEVICES];    /* 0: it has no work there */
@@ -143,14 +144,21 @@ static void learn_launch_time(struct meter_state *state, uint64_t ns, uint32_t l
 static uint64_t add_work(struct meter *meter, struct span span, uint64_t now, uint64_t work, bool certain, bool sparse)
 {
     struct span fresh[SPANS + 1] = {span};
-    uint64_t charged = 0, length = span.to - span.from, alone = certain ? length : length > 2 * TURN_NS ? TURN_NS : 0;
+    uint64_t charged = 0, length = span.to - span.from, alone = 0;
     double density = length > 0 ? (double)work / (double)length : 0;
-    if (!certain && spans_touch(&worked[meter->device], span.from))
-        alone = 0;
+    if (certain)
+        alone = length;
+    else if (length > 2 * TURN_NS && !spans_touch(&worked[meter->device], span.from))
+        alone = TURN_NS; /* work that joins earlier work of this process begins in the middle of a turn */
+    /* Streams of this process may work at once: only what no other span covers is new. Sparse work has gaps, so its
+     * span covers nothing. */
     unsigned parts = sparse ? 1 : spans_add(&worked[meter->device], span.from, span.to, fresh);
     for (unsigned i = 0; i < parts; i++) {
         uint64_t from = fresh[i].from, to = fresh[i].to, turns = span.from + alone;
-        turns = turns < from ? from : turns > to ? to : turns;
+        if (turns < from)
+            turns = from;
+        else if (turns > to)
+            turns = to;
         charged += time_share_add_work(meter->device, now, from, turns, density, true);
         charged += time_share_add_work(meter->device, now, turns, to, density, false);
     }

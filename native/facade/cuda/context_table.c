@@ -11,8 +11,10 @@
 enum { FIRST_ROOM = 16 };
 
 static spin_t table_lock;
+/* Both by the lock. */
 static struct context *table;
 static size_t count, room;
+
 static atomic_uint epoch = 1; /* grows when a context goes: its handle may come again for another device */
 
 static int (*adopt_unknown)(CUcontext context, int device);

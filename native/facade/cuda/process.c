@@ -20,11 +20,12 @@ struct fork_sensitive { _Atomic(struct lamina_slot *) slot; };
 
 static struct fork_sensitive no_slot;
 static struct fork_sensitive *_Atomic mine = &no_slot;
-static struct identity identity;
 static pthread_mutex_t joining = PTHREAD_MUTEX_INITIALIZER, reclaiming = PTHREAD_MUTEX_INITIALIZER;
+/* Both by `joining`. The identity is read without it once there is a slot. */
+static struct identity identity;
+static int lock_file = -1; /* open only while a slot is taken */
 static _Atomic uint64_t reclaimed_at_ms;
 static bool watching_forks;
-static int lock_file = -1; /* open only while a slot is taken */
 
 /* Otherwise a child that was forked while it was open would keep the parent's lock after the parent's death. */
 static void close_lock_of_parent(void)

@@ -19,10 +19,12 @@
 
 enum { CORRECTED_EVERY_S = 1 };
 
-static pthread_mutex_t making = PTHREAD_MUTEX_INITIALIZER; /* held while contexts are made, destroyed or adopted */
+/* Held while contexts are made, destroyed or adopted: one at a time, so that what the driver's figure grows by
+ * meanwhile is that context's. */
+static pthread_mutex_t making = PTHREAD_MUTEX_INITIALIZER;
+static time_t corrected_at; /* by the lock */
 
 static _Atomic bool guesses; /* there may be a context whose charge is a guess */
-static time_t corrected_at;  /* by the lock above */
 
 void contexts_after_fork(void)
 {
@@ -38,10 +40,13 @@ static void forget_context(CUcontext handle, int device)
         return;
     blocks_drop_context((uint64_t)(uintptr_t)context.handle, release_block);
     unreserve(context.device, LAMINA_CONTEXT, context.bytes);
+    /* With it the driver may have given back memory of pools and graphs, too. */
     pools_refresh();
     graph_memory_refresh(context.device);
 }
 
+/* A context that was not made through us, perhaps by a library that was there first. The driver has given it its memory
+ * already, so it counts even beyond the limit. Returns its device, or -1. */
 static int adopt_context(CUcontext handle, int device, bool primary)
 {
     struct context context = {.handle = handle, .device = device, .primary = primary}, known;
@@ -72,9 +77,9 @@ void contexts_correct_guesses(void)
         return;
     clock_gettime(CLOCK_MONOTONIC_COARSE, &now);
     if (!context_table_find_guessed(&context))
-        guesses = false;
+        guesses = false; /* until the next one is made, allocations need not take the lock */
     else if (now.tv_sec - corrected_at >= CORRECTED_EVERY_S && agent_figures_are_available()) {
-        corrected_at = now.tv_sec;
+        corrected_at = now.tv_sec; /* also when it fails: the agent's figure changes only now and then */
         if (context_cost_correct(context.device, &context.bytes))
             context_table_correct(context.handle, context.bytes);
     }
@@ -99,6 +104,8 @@ static void destroy_context(const struct maker *maker, CUcontext context)
         REAL(cuCtxDestroy_v2)(context);
 }
 
+/* The cost is reserved first, as it is likely to be, and settled when the driver has made the context. Called with the
+ * lock held. */
 static CUresult make_charged(const struct maker *maker, int device, CUcontext *context)
 {
     uint64_t since = 0;
@@ -108,7 +115,7 @@ static CUresult make_charged(const struct maker *maker, int device, CUcontext *c
         return result;
     do
         result = maker->make(maker, context);
-    while (result == CUDA_ERROR_OUT_OF_MEMORY && lending_wait(device, &since));
+    while (result == CUDA_ERROR_OUT_OF_MEMORY && lending_wait(device, &since)); /* while lent memory comes back */
     if (result != CUDA_SUCCESS) {
         context_cost_cancel(&cost);
         return result;
@@ -118,11 +125,12 @@ static CUresult make_charged(const struct maker *maker, int device, CUcontext *c
     made.guessed = cost.guessed;
     if (result == CUDA_SUCCESS && made.guessed)
         guesses = true;
-    if (result == CUDA_SUCCESS && !context_table_add(&made)) {
+    if (result == CUDA_SUCCESS && !context_table_add(&made)) { /* no memory for its entry */
         unreserve(device, LAMINA_CONTEXT, made.bytes);
         result = CUDA_ERROR_OUT_OF_MEMORY;
     }
     if (result != CUDA_SUCCESS) {
+        /* It takes more than fits. The program sees the same as if the driver had not made it. */
         destroy_context(maker, *context);
         *context = NULL;
     }
@@ -193,8 +201,9 @@ CUresult cuDevicePrimaryCtxRetain(CUcontext *context, CUdevice ordinal)
     unsigned flags;
     struct context known;
     if (context == NULL || device < 0)
-        return REAL(cuDevicePrimaryCtxRetain)(context, ordinal);
+        return REAL(cuDevicePrimaryCtxRetain)(context, ordinal); /* for the driver's own answer */
     pthread_mutex_lock(&making);
+    /* Only the first retain makes it. One that we do not know but is active was made past us: it is adopted. */
     bool known_to_us = context_table_find(NULL, device, &known);
     if (!known_to_us)
         REAL(cuDevicePrimaryCtxGetState)(ordinal, &flags, &active);
@@ -212,6 +221,7 @@ static CUresult end_primary(CUresult (*end)(CUdevice), CUdevice ordinal)
     unsigned flags;
     struct context known;
     pthread_mutex_lock(&making);
+    /* Before the driver's call, because what the callbacks end, such as events, is gone with the context. */
     if (device >= 0 && context_table_find(NULL, device, &known))
         context_table_ending(known.handle);
     CUresult result = end(ordinal);
@@ -242,6 +252,7 @@ CUresult cuDevicePrimaryCtxReset_v2(CUdevice device)
     return end_primary(REAL(cuDevicePrimaryCtxReset_v2), device);
 }
 
+/* Called with the lock held, which it releases. */
 static CUresult finish_destroying(CUresult result, CUcontext context)
 {
     if (result == CUDA_SUCCESS && context != NULL)

@@ -14,6 +14,7 @@
 enum { MAX_PROCESSES = 4096 };
 
 static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
+/* Written once, by the lock, before any of it is read. */
 static bool tried;
 static __typeof__(nvmlDeviceGetComputeRunningProcesses_v3) *list_processes;
 static __typeof__(nvmlDeviceGetMemoryInfo) *memory_info;

@@ -7,8 +7,8 @@
 #include <stdatomic.h>
 #include <stdlib.h>
 
-static struct graph_record *records;
 static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
+static struct graph_record *records; /* and what they say, by the lock */
 static atomic_bool any;
 
 void graph_records_after_fork(void)

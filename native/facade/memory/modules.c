@@ -23,6 +23,7 @@ static CUresult begin_loading(struct loading *loading, uint64_t least)
 {
     *loading = (struct loading){0};
     loading->device = context_device(&loading->context);
+    /* With a figure of the driver, nothing is reserved: what the code takes is measured. */
     loading->known = loading->device >= 0 && driver_usage_of_process(loading->device, &loading->figure);
     if (loading->known)
         loading->own = reserved_by_process(loading->device);
@@ -44,6 +45,7 @@ static uint64_t measure_growth(const struct loading *loading)
     return figure - loading->figure - given;
 }
 
+/* What the code takes is now known. It is either within the limit or unloaded. */
 static CUresult finish_loading(const struct loading *loading, CUresult result, const void *code,
                                CUresult (*unload)(void *))
 {
@@ -56,7 +58,7 @@ static CUresult finish_loading(const struct loading *loading, CUresult result, c
         unreserve(loading->device, LAMINA_MODULE, loading->reserved);
     if (result != CUDA_SUCCESS || (block.bytes = measure_growth(loading)) == 0)
         return result;
-    if (loading->reserved == 0)
+    if (loading->reserved == 0) /* there was a figure, so nothing was reserved by the size of the image */
         result = reserve_fixed(loading->device, LAMINA_MODULE, block.bytes);
     if (result == CUDA_SUCCESS && !blocks_put(&block, &replaced)) {
         unreserve(loading->device, LAMINA_MODULE, block.bytes);

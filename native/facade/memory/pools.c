@@ -26,13 +26,16 @@ struct pool {
 /* The driver gives a pool's memory to programs in such units. */
 enum { UNIT = 512 };
 
-/* The driver reserves memory for a pool in steps, usually of 32 MiB. If a pool grows by less, steps are smaller. */
 enum { SMALLEST_STEP = 2 << 20 };
-static uint64_t step = UINT64_C(32) << 20;
 
-static struct pool *pools;
+/* Recursive, because before a refusal `reserve` has the pools refreshed by the thread that holds it. */
 static pthread_mutex_t lock = PTHREAD_RECURSIVE_MUTEX_INITIALIZER_NP;
-static atomic_bool freed;
+/* These, and the pools, by the lock. The driver reserves memory for a pool in steps, usually of 32 MiB. If a pool grows
+ * by less, steps are smaller. */
+static uint64_t step = UINT64_C(32) << 20;
+static struct pool *pools;
+
+static atomic_bool freed; /* since the last refresh, so that the driver may have given memory back */
 
 void pools_after_fork(void)
 {
@@ -83,6 +86,7 @@ static void refresh_pool(struct pool *pool)
     ASSERT(pool->device < LAMINA_MAX_DEVICES);
     if (pool->handle == NULL || pool->device < 0 || pool->managed)
         return;
+    /* The driver holds it already, so no limit is checked: the next allocation is refused. */
     uint64_t held = read_attribute(pool, CU_MEMPOOL_ATTR_RESERVED_MEM_CURRENT);
     if (held > pool->charged)
         reserve_beyond_limit(pool->device, LAMINA_POOL, held - pool->charged);
@@ -161,6 +165,11 @@ static uint64_t in_units(uint64_t bytes)
     return bytes > UINT64_MAX - UNIT ? UINT64_MAX : (bytes + UNIT - 1) / UNIT * UNIT;
 }
 
+static uint64_t in_steps(uint64_t bytes)
+{
+    return bytes > UINT64_MAX - step ? bytes : (bytes + step - 1) / step * step;
+}
+
 /* Reserves the memory by which the pool may grow: nothing if it seems to have enough free, otherwise what is missing,
  * in whole steps. Our own count of what is free is for speed: when it is too low, the driver is asked. Before a refusal
  * the pool is trimmed, as the driver itself would do.
@@ -176,13 +185,38 @@ static CUresult reserve_growth(struct pool *pool, uint64_t bytes, uint64_t *rese
     refresh_pool(pool);
     uint64_t used = read_attribute(pool, CU_MEMPOOL_ATTR_USED_MEM_CURRENT);
     uint64_t spare = pool->charged > used ? pool->charged - used : 0;
-    *reserved = bytes <= spare ? 0 : bytes > UINT64_MAX - step ? bytes : (bytes - spare + step - 1) / step * step;
+    *reserved = bytes > spare ? in_steps(bytes - spare) : 0;
     if (reserve_quietly(pool->device, LAMINA_POOL, *reserved) == CUDA_SUCCESS)
         return CUDA_SUCCESS;
     REAL(cuMemPoolTrimTo)(pool->handle, 0);
     pools_refresh();
-    *reserved = bytes > UINT64_MAX - step ? bytes : (bytes + step - 1) / step * step;
+    *reserved = in_steps(bytes); /* all of it: after the trim nothing is spare */
     return reserve(pool->device, LAMINA_POOL, *reserved);
+}
+
+/* False when there is no memory to record the block. */
+static bool record_block(struct pool *pool, uint64_t bytes, CUdeviceptr pointer)
+{
+    struct block replaced, block = {.key = pointer,
+                                    .bytes = bytes,
+                                    .object = pool,
+                                    .class = BLOCK_POINTER,
+                                    .kind = LAMINA_POOL,
+                                    .device = (uint8_t)pool->device};
+    pool->used += bytes;
+    if (blocks_put(&block, &replaced))
+        return true;
+    pool->used -= bytes;
+    return false;
+}
+
+/* The pool can give the memory back only once the stream has freed the block. */
+static void undo_allocation(struct pool *pool, const struct request *request, CUdeviceptr pointer)
+{
+    REAL(cuMemFreeAsync)(pointer, request->stream);
+    request->synchronize(request->stream);
+    REAL(cuMemPoolTrimTo)(pool->handle, 0);
+    refresh_pool(pool);
 }
 
 /* By how much the pool has grown is now known. It is either within the limit or undone. */
@@ -193,29 +227,19 @@ static CUresult settle_growth(struct pool *pool, const struct request *request, 
     uint64_t held = read_attribute(pool, CU_MEMPOOL_ATTR_RESERVED_MEM_CURRENT);
     uint64_t grown = held > pool->charged ? held - pool->charged : 0;
     CUresult result = reserve_adjust(pool->device, LAMINA_POOL, reserved, grown);
-    struct block replaced, block = {.key = pointer,
-                                    .bytes = in_units(request->bytes),
-                                    .object = pool,
-                                    .class = BLOCK_POINTER,
-                                    .kind = LAMINA_POOL,
-                                    .device = (uint8_t)pool->device};
     while (step > SMALLEST_STEP && grown % step != 0)
-        step /= 2;
+        step /= 2; /* this driver's steps are smaller */
     if (result == CUDA_SUCCESS) {
         pool->charged += grown;
-        pool->used += block.bytes;
-        if (blocks_put(&block, &replaced))
+        if (record_block(pool, in_units(request->bytes), pointer))
             return CUDA_SUCCESS;
-        pool->used -= block.bytes;
     } else
-        unreserve(pool->device, LAMINA_POOL, reserved);
-    REAL(cuMemFreeAsync)(pointer, request->stream);
-    request->synchronize(request->stream);
-    REAL(cuMemPoolTrimTo)(pool->handle, 0);
-    refresh_pool(pool);
+        unreserve(pool->device, LAMINA_POOL, reserved); /* it grew by more than that, beyond the limit */
+    undo_allocation(pool, request, pointer);
     return CUDA_ERROR_OUT_OF_MEMORY;
 }
 
+/* Nothing is allocated before the graph runs. Its record says what that takes, and view/graph_launch.c reserves it. */
 static CUresult allocate_captured(const struct request *request, CUgraph graph, CUdeviceptr *pointer)
 {
     CUcontext context;
@@ -228,10 +252,12 @@ static CUresult allocate_captured(const struct request *request, CUgraph graph, 
     return result;
 }
 
+/* `reserved`: by how much the pool may grow now. Beyond the physical share, the block becomes managed memory instead,
+ * which the driver can move to the host. */
 static CUresult make_or_spill(struct pool *pool, const struct request *request, uint64_t reserved, CUdeviceptr *pointer)
 {
     CUcontext context;
-    bool due = reserved > 0 && spill_needed(pool->device);
+    bool due = reserved > 0 && spill_needed(pool->device); /* not for what the pool has already */
     uint64_t since = 0;
     CUresult result;
     do
@@ -242,6 +268,7 @@ static CUresult make_or_spill(struct pool *pool, const struct request *request, 
     unreserve(pool->device, LAMINA_POOL, reserved);
     if (result != CUDA_ERROR_OUT_OF_MEMORY || !spill_possible(pool->device))
         return result;
+    /* It is no block of the pool, so it is reserved and counted like any other. */
     struct reservation reservation;
     context_device(&context);
     result = reservation_begin(&reservation, context, pool->device, LAMINA_DATA, request->bytes);
@@ -262,16 +289,16 @@ static CUresult allocate_managed(const struct pool *pool, const struct request *
 static CUresult allocate_from_pool(const struct request *request, CUdeviceptr *pointer)
 {
     if (pointer == NULL || request->bytes == 0)
-        return request->make(request, pointer);
+        return request->make(request, pointer); /* for the driver's own answer */
     CUgraph graph = captured_graph(request->capture_info, request->stream);
     if (graph != NULL)
         return allocate_captured(request, graph, pointer);
     pthread_mutex_lock(&lock);
     struct pool *pool = request->device >= 0 ? add_pool(request->pool, request->device) : find_or_add(request->pool);
-    uint64_t reserved = 0;
-    CUresult result = pool == NULL ? CUDA_ERROR_OUT_OF_MEMORY : CUDA_SUCCESS;
+    uint64_t reserved;
+    CUresult result = CUDA_ERROR_OUT_OF_MEMORY; /* there is none to record the pool */
     if (pool != NULL && pool->device < 0)
-        result = request->make(request, pointer);
+        result = request->make(request, pointer); /* not in device memory, or no pool: that is for the driver to say */
     else if (pool != NULL && pool->managed)
         result = allocate_managed(pool, request, pointer);
     else if (pool != NULL && (result = reserve_growth(pool, in_units(request->bytes), &reserved)) == CUDA_SUCCESS)
@@ -396,7 +423,7 @@ CUresult cuMemPoolDestroy(CUmemoryPool handle)
     CUresult result = REAL(cuMemPoolDestroy)(handle);
     struct pool *pool = result == CUDA_SUCCESS && handle != NULL ? find_pool(handle) : NULL;
     if (pool != NULL) {
-        pool->handle = NULL;
+        pool->handle = NULL; /* the driver may give it to another pool at once */
         if (pool->used == 0)
             remove_pool(pool);
     }

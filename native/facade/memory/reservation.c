@@ -43,6 +43,7 @@ CUresult reservation_adjust(struct reservation *reservation, uint64_t bytes)
     return divided ? CUDA_SUCCESS : take_whole_blocks(reservation, bytes);
 }
 
+/* Records the allocation, which the driver has made, or frees it where there is no memory for the record. */
 static CUresult commit_block(struct reservation *reservation, CUdeviceptr pointer, uint8_t flags)
 {
     struct small_request *request = &reservation->request;
@@ -62,10 +63,10 @@ static CUresult commit_block(struct reservation *reservation, CUdeviceptr pointe
                                     .flags = divided ? flags | BLOCK_DIVIDED : flags};
     if (!blocks_put(&block, &replaced)) {
         REAL(cuMemFree_v2)(pointer);
-        release_block(&block);
+        release_block(&block); /* gives back what the reservation took */
         return CUDA_ERROR_OUT_OF_MEMORY;
     }
-    if (replaced.class != 0)
+    if (replaced.class != 0) /* the driver has freed what was at this address without our knowledge */
         release_block(&replaced);
     return CUDA_SUCCESS;
 }

@@ -34,6 +34,7 @@ struct small_space {
     int32_t free[SIZES]; /* pieces by size, without those that are expected */
 };
 
+/* For all below, and for spaces and blocks. */
 static spin_t lock;
 /* Requests under way for which no block is reserved; and blocks reserved for those whose piece another request may have
  * got, or whose block may be gone. By device. */

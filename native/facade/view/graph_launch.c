@@ -18,6 +18,7 @@ static bool is_captured(const struct run *run, CUstream stream)
     return run->is_capturing(stream, &status) != CUDA_SUCCESS || status != CU_STREAM_CAPTURE_STATUS_NONE;
 }
 
+/* The lock is held over the driver's call, so that no other graph gets the memory that was found for this one. */
 static CUresult start_graph(const struct run *run, CUgraphExec exec, CUstream stream)
 {
     uint64_t reserved[LAMINA_MAX_DEVICES];
@@ -27,7 +28,7 @@ static CUresult start_graph(const struct run *run, CUgraphExec exec, CUstream st
     graph_records_lock();
     struct graph_record *record = graph_record_of_exec(exec);
     bool mapped = record != NULL && graph_memory_is_mapped(record, stream);
-    if (record == NULL || mapped || is_captured(run, stream)) {
+    if (record == NULL || mapped || is_captured(run, stream)) { /* it takes no memory now */
         graph_records_unlock();
         return run->run(exec, stream);
     }
