@@ -61,7 +61,9 @@ static inline double times_in(int32_t have, int32_t share)
 /* A table has an entry for each, so an amount outside the GPU counts as none or all of it. */
 static inline int32_t thousandths(int32_t have, int32_t full)
 {
-    return have <= 0 ? 0 : have >= full ? 1000 : (int32_t)((int64_t)have * 1000 / full);
+    if (have <= 0)
+        return 0;
+    return have >= full ? 1000 : (int32_t)((int64_t)have * 1000 / full);
 }
 
 /* The sums of one GPU. A GPU without a free slot takes no pod, but what is free of it still counts as an amount. */
@@ -71,7 +73,9 @@ static void measure(const struct work *work, const struct group *gpu, struct sum
     int64_t kinds = work->cluster->kinds;
     int32_t full_memory = work->cluster->full_memory[gpu->kind], full_cores = work->cluster->full_cores[gpu->kind];
     int32_t memory = thousandths(gpu->memory, full_memory), cores = thousandths(gpu->cores, full_cores);
-    int32_t both = gpu->slots ? (memory < cores ? memory : cores) : 0;
+    int32_t both = memory < cores ? memory : cores;
+    if (gpu->slots == 0)
+        both = 0;
     double amount = memory * policy->memory_part + cores * policy->cores_part;
     sums->amount = amount;
     sums->price = amount * policy->gpu_price[gpu->kind];

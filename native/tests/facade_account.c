@@ -86,7 +86,11 @@ static void charges(unsigned rounds)
         uint32_t member = (uint32_t)next(MEMBERS), device = (uint32_t)next(DEVICES),
                  kind = (uint32_t)next(LAMINA_KINDS);
         uint64_t *held = &model[member][device][kind], limit = limits.devices[device].memory_bytes;
-        uint64_t bytes = next(10) ? 1 + next(limit / 8) : next(2) ? UINT64_MAX - next(5) : limit + next(3);
+        uint64_t bytes;
+        if (next(10))
+            bytes = 1 + next(limit / 8);
+        else
+            bytes = next(2) ? UINT64_MAX - next(5) : limit + next(3);
         if (next(2)) {
             uint64_t asked = account_charge(&account, slots[member], device, kind, bytes);
             int fits = bytes <= limit && sum[device] + bytes <= limit;

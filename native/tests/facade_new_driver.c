@@ -191,10 +191,10 @@ CUresult cuGetProcAddress_v2(const char *symbol, void **function, int version, c
     *function = NULL;
     if (is_known && version > 0 && (!is_new || version >= 14000))
         *function = is_new || (has_new_form && version >= 14000) ? (void *)newer : (void *)cuInit;
-    if (status != NULL)
-        *status = *function != NULL ? CU_GET_PROC_ADDRESS_SUCCESS
-                : is_known          ? CU_GET_PROC_ADDRESS_VERSION_NOT_SUFFICIENT
-                                    : CU_GET_PROC_ADDRESS_SYMBOL_NOT_FOUND;
+    if (status != NULL && *function != NULL)
+        *status = CU_GET_PROC_ADDRESS_SUCCESS;
+    else if (status != NULL)
+        *status = is_known ? CU_GET_PROC_ADDRESS_VERSION_NOT_SUFFICIENT : CU_GET_PROC_ADDRESS_SYMBOL_NOT_FOUND;
     return *function != NULL ? (CUresult)flags : ABSENT;
 }
 

@@ -36,12 +36,17 @@ static CUresult take(struct allocation *a, enum kind kind, size_t bytes)
     const CUDA_ARRAY_DESCRIPTOR shape = {.Width = bytes, .Height = 1, .Format = 0x01, .NumChannels = 1};
     const CUDA_ARRAY_DESCRIPTOR wide = {.Width = (bytes + 1) / 2, .Height = 1, .Format = 0xc3, .NumChannels = 1};
     size_t pitch;
-    CUresult result = kind == PLAIN      ? CALL(cuMemAlloc_v2)(&a->pointer, bytes)
-                    : kind == PITCH      ? CALL(cuMemAllocPitch_v2)(&a->pointer, &pitch, bytes, 1, 4)
-                    : kind == MANAGED    ? CALL(cuMemAllocManaged)(&a->pointer, bytes, CU_MEM_ATTACH_GLOBAL)
-                    : kind == ASYNC      ? CALL(cuMemAllocAsync)(&a->pointer, bytes, NULL)
-                    : kind == NORMALIZED ? CALL(cuArrayCreate_v2)(&a->array, &wide)
-                                         : CALL(cuArrayCreate_v2)(&a->array, &shape);
+    CUresult result;
+    if (kind == PLAIN)
+        result = CALL(cuMemAlloc_v2)(&a->pointer, bytes);
+    else if (kind == PITCH)
+        result = CALL(cuMemAllocPitch_v2)(&a->pointer, &pitch, bytes, 1, 4);
+    else if (kind == MANAGED)
+        result = CALL(cuMemAllocManaged)(&a->pointer, bytes, CU_MEM_ATTACH_GLOBAL);
+    else if (kind == ASYNC)
+        result = CALL(cuMemAllocAsync)(&a->pointer, bytes, NULL);
+    else
+        result = CALL(cuArrayCreate_v2)(&a->array, kind == NORMALIZED ? &wide : &shape);
     if (result != CUDA_ERROR_OUT_OF_MEMORY)
         NEED(result);
     a->kind = result == CUDA_SUCCESS ? kind : NOTHING;

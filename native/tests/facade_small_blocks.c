@@ -134,7 +134,9 @@ static unsigned refused;
 static uint64_t any_size(void)
 {
     static const uint64_t sizes[] = {1, 512, 513, 70000, 349526, 524289, 700000, DRIVER_BLOCK / 2};
-    return next(2) ? sizes[next(sizeof sizes / sizeof *sizes)] : 1 + next(next(2) ? 4096 : DRIVER_BLOCK / 2);
+    if (next(2))
+        return sizes[next(sizeof sizes / sizeof *sizes)];
+    return 1 + next(next(2) ? 4096 : DRIVER_BLOCK / 2);
 }
 
 static void start(struct under_way *one, bool growing)
@@ -219,7 +221,11 @@ int main(int count, char **arguments)
 {
     if (count != 4)
         return 2;
-    way = strcmp(arguments[1], "powers") == 0 ? POWERS : strcmp(arguments[1], "alone") == 0 ? ALONE : FIRST_FIT;
+    way = FIRST_FIT;
+    if (strcmp(arguments[1], "powers") == 0)
+        way = POWERS;
+    else if (strcmp(arguments[1], "alone") == 0)
+        way = ALONE;
     state = strtoull(arguments[2], NULL, 10) * 2 + 1;
     for (int round = 0; round < atoi(arguments[3]); round++) {
         /* Now it grows, now it shrinks; and at times all of one thread come to an end. */

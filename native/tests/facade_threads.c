@@ -24,11 +24,17 @@ static void take(struct block *b, int kind, size_t mib)
     static const CUmemAllocationProp on_device = {.type = CU_MEM_ALLOCATION_TYPE_PINNED,
                                                   .location = {CU_MEM_LOCATION_TYPE_DEVICE, 0}};
     const CUDA_ARRAY_DESCRIPTOR shape = {.Width = MIB, .Height = mib, .Format = 0x01, .NumChannels = 1};
-    CUresult result = kind == 1 ? CALL(cuMemAlloc_v2)(&b->pointer, mib * MIB)
-                    : kind == 2 ? CALL(cuMemAllocManaged)(&b->pointer, mib * MIB, CU_MEM_ATTACH_GLOBAL)
-                    : kind == 3 ? CALL(cuMemAllocAsync)(&b->pointer, mib * MIB, NULL)
-                    : kind == 4 ? CALL(cuMemCreate)(&b->handle, mib * MIB, &on_device, 0)
-                                : CALL(cuArrayCreate_v2)(&b->array, &shape);
+    CUresult result;
+    if (kind == 1)
+        result = CALL(cuMemAlloc_v2)(&b->pointer, mib * MIB);
+    else if (kind == 2)
+        result = CALL(cuMemAllocManaged)(&b->pointer, mib * MIB, CU_MEM_ATTACH_GLOBAL);
+    else if (kind == 3)
+        result = CALL(cuMemAllocAsync)(&b->pointer, mib * MIB, NULL);
+    else if (kind == 4)
+        result = CALL(cuMemCreate)(&b->handle, mib * MIB, &on_device, 0);
+    else
+        result = CALL(cuArrayCreate_v2)(&b->array, &shape);
     if (result != CUDA_ERROR_OUT_OF_MEMORY)
         NEED(result);
     b->kind = result == CUDA_SUCCESS ? kind : 0;

@@ -65,7 +65,9 @@ uint32_t bucket_batch(uint64_t each, uint64_t apart)
     if (apart > SELDOM_NS && apart > 2 * each)
         return 1;
     uint64_t count = BATCH_NS / (each > 0 ? each : 1);
-    return count < 1 ? 1 : count > BATCH_MAX ? BATCH_MAX : (uint32_t)count;
+    if (count < 1)
+        return 1;
+    return count > BATCH_MAX ? BATCH_MAX : (uint32_t)count;
 }
 
 static void drop_first(struct spans *spans)

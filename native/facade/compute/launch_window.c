@@ -40,5 +40,7 @@ uint32_t launch_window_fit(uint64_t word, uint64_t now, uint64_t each, uint32_t 
     if (each == 0 || !read_window(word, now, &window) || !is_inside(&window))
         return launches;
     uint64_t fit = (window.until - window.phase) / each;
-    return fit == 0 ? 1 : fit < launches ? (uint32_t)fit : launches;
+    if (fit == 0)
+        return 1; /* no batch is smaller */
+    return fit < launches ? (uint32_t)fit : launches;
 }

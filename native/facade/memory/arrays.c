@@ -4,14 +4,9 @@
 #include "memory/blocks.h"
 #include "memory/lending.h"
 #include "memory/reserve.h"
+#include "shared/usage_slots.h"
 
 #include <stdint.h>
-
-static uint64_t times(uint64_t a, uint64_t b)
-{
-    uint64_t product;
-    return __builtin_mul_overflow(a, b, &product) ? UINT64_MAX : product;
-}
 
 static uint64_t at_least_one(uint64_t value)
 {
@@ -41,10 +36,10 @@ static uint64_t channel_bytes(CUarray_format format)
 static uint64_t level_bytes(const CUDA_ARRAY3D_DESCRIPTOR *d, unsigned level)
 {
     uint64_t layers = d->Flags & (CUDA_ARRAY3D_LAYERED | CUDA_ARRAY3D_CUBEMAP) ? at_least_one(d->Depth) : 0;
-    uint64_t bytes = times(channel_bytes(d->Format), at_least_one(d->NumChannels));
-    bytes = times(bytes, at_least_one(d->Width >> level));
-    bytes = times(bytes, at_least_one(d->Height >> level));
-    return times(bytes, layers != 0 ? layers : at_least_one(d->Depth >> level));
+    uint64_t bytes = multiply_saturating(channel_bytes(d->Format), at_least_one(d->NumChannels));
+    bytes = multiply_saturating(bytes, at_least_one(d->Width >> level));
+    bytes = multiply_saturating(bytes, at_least_one(d->Height >> level));
+    return multiply_saturating(bytes, layers != 0 ? layers : at_least_one(d->Depth >> level));
 }
 
 static uint64_t array_bytes(const CUDA_ARRAY3D_DESCRIPTOR *descriptor, unsigned levels)

@@ -89,7 +89,12 @@ static CUresult reserve_ample(struct context_cost *cost)
 {
     uint64_t rest = reserve_available_fixed(cost->device), known = within_limit(cost->device, known_cost(cost->device));
     cost->measures = true;
-    cost->reserved = known != 0 ? known : rest == 0 ? LIKELY : rest < AMPLE ? rest : AMPLE;
+    if (known != 0)
+        cost->reserved = known;
+    else if (rest == 0)
+        cost->reserved = LIKELY; /* refused below, unless some is freed meanwhile */
+    else
+        cost->reserved = rest < AMPLE ? rest : AMPLE;
     CUresult result = reserve_fixed(cost->device, LAMINA_CONTEXT, cost->reserved);
     if (result != CUDA_SUCCESS)
         end_measuring(cost);
@@ -191,7 +196,9 @@ static bool guess_cost(const struct context_cost *cost, uint64_t *bytes)
         *bytes = used;
         return true;
     }
-    *bytes = known != 0 ? known : cost->reserved < LIKELY ? cost->reserved : LIKELY;
+    *bytes = known;
+    if (known == 0)
+        *bytes = cost->reserved < LIKELY ? cost->reserved : LIKELY;
     if (newcomers > 1 || (known != 0 && known <= cost->reserved))
         return false;
     if (!cost->device_known || !driver_usage_of_device(cost->device, &used))

@@ -10,6 +10,7 @@
 #include "memory/reserve.h"
 #include "memory/spill.h"
 #include "shared/live_limits.h"
+#include "shared/usage_slots.h"
 
 #include <stdint.h>
 
@@ -59,15 +60,9 @@ CUresult cuMemAllocManaged(CUdeviceptr *pointer, size_t bytes, unsigned int flag
                                   : reservation_cancel(&reservation, result);
 }
 
-static uint64_t times(uint64_t a, uint64_t b)
-{
-    uint64_t product;
-    return __builtin_mul_overflow(a, b, &product) ? UINT64_MAX : product;
-}
-
 static uint64_t pitched_bytes(uint64_t width, uint64_t height)
 {
-    return times(times((width - 1) / PITCH_ALIGNMENT + 1, PITCH_ALIGNMENT), height);
+    return multiply_saturating(multiply_saturating((width - 1) / PITCH_ALIGNMENT + 1, PITCH_ALIGNMENT), height);
 }
 
 /* The driver has chosen the pitch, so what it really took is now known. */
@@ -97,7 +92,7 @@ CUresult cuMemAllocPitch_v2(CUdeviceptr *pointer, size_t *pitch, size_t width, s
         result = full ? CUDA_ERROR_OUT_OF_MEMORY : REAL(cuMemAllocPitch_v2)(pointer, pitch, width, height, element);
     while (result == CUDA_ERROR_OUT_OF_MEMORY && !full && lending_wait(device, &since));
     if (result == CUDA_SUCCESS)
-        return commit_pitched(&reservation, *pointer, times(*pitch, height));
+        return commit_pitched(&reservation, *pointer, multiply_saturating(*pitch, height));
     if (result != CUDA_ERROR_OUT_OF_MEMORY)
         return reservation_cancel(&reservation, result);
     result = reservation_spill(&reservation, pointer, bytes);

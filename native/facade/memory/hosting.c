@@ -58,7 +58,9 @@ static void move_part(struct walk *walk, const struct block *block)
     if (REAL(cuMemGetAddressRange_v2)(&base, &size, block->key) != CUDA_SUCCESS || base != block->key)
         return;
     uint64_t movable = size / PAGE * PAGE, most = (walk->left + PAGE - 1) / PAGE * PAGE;
-    uint64_t rest = walk->to_host ? (movable > hosted ? movable - hosted : 0) : hosted;
+    uint64_t rest = hosted;
+    if (walk->to_host)
+        rest = movable > hosted ? movable - hosted : 0;
     moved = rest < most ? rest : most;
     uint64_t after = walk->to_host ? hosted + moved : hosted - moved;
     if (moved == 0 || !blocks_set_extra(block, (uint32_t)(after / MIB)))

@@ -61,9 +61,13 @@ static bool map_usage(const char *directory)
     off_t end = file < 0 ? -1 : lseek(file, 0, SEEK_END);
     if (end >= 0 && (size_t)end >= size)
         memory = mmap(NULL, size, PROT_READ | PROT_WRITE, MAP_SHARED, file, 0);
-    const char *why = file < 0             ? strerror(errno)
-                    : memory == MAP_FAILED ? "the file is truncated or cannot be mapped"
-                                           : usage_check(memory, (size_t)end, &facade.limits);
+    const char *why;
+    if (file < 0)
+        why = strerror(errno);
+    else if (memory == MAP_FAILED)
+        why = "the file is truncated or cannot be mapped";
+    else
+        why = usage_check(memory, (size_t)end, &facade.limits);
     if (file >= 0)
         close(file);
     if (why != NULL) {
