@@ -10,7 +10,7 @@ from lamina.core.gpus import Gpu, Mode
 from lamina.core.ledger import Taken
 from lamina.core.quota_room import QuotaLimit, QuotaRoom
 from lamina.core.requests import GpuSelector, PodRequest
-from lamina.placement import Cause, PodPlacement, counted, fit, remedies
+from lamina.placement import Cause, PodPlacement, counted, fit
 from lamina.placement.rules.refusal import refusal
 from tests.placement.nodes import ask, gpus, missed, node, request, uuids
 from tests.placement.strategies import gpu_lists, pods, rooms, takens
@@ -104,14 +104,6 @@ def test_instances_count_as_what_they_are() -> None:
     assert missed(fit(request(ask(50000), selector=only).within(memory(2000)), node((partitioned,)))).cause is (
         Cause.PROFILE
     )
-
-
-def test_a_smaller_request_and_a_larger_quota_would_help() -> None:
-    wanted = request(ask(percent=50)).within(memory(5000))
-    assert list(remedies(wanted, missed(fit(wanted, node())))) == [
-        "request at most 5000 MiB",
-        "raise the quota, or wait until pods of the namespace have ended",
-    ]
 
 
 requests = st.builds(PodRequest.within, pods(), rooms(st.integers(0, 250), st.integers(0, 250)))

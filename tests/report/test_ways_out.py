@@ -8,7 +8,7 @@ import pytest
 from lamina.core.gpus import Inventory
 from lamina.dialects import parse
 from lamina.report import cluster_view
-from lamina.report.ways_out import ways_out
+from lamina.report.remedies import remedies
 from tests.report.clusters import cluster, container, grant, inventory, pod
 
 
@@ -18,7 +18,7 @@ async def ways(*objects: Any, **limits: int) -> list[str]:
     view = await cluster_view.read(await cluster(asking, *objects))
     request, explanation = parse(asking, view.config), view.explain(asking)
     assert request is not None and explanation is not None
-    return list(ways_out(view, request, explanation))
+    return list(remedies(view, request, explanation))
 
 
 def changed(**fields: Any) -> Inventory:

@@ -16,7 +16,6 @@ from lamina.placement.search.bounds import most_pods
 from lamina.placement.search.explain import Explanation, explain, explain_counted
 from lamina.placement.search.fit import PodPlacement, counted, fit
 from lamina.placement.search.policies import node_score
-from lamina.placement.search.remedies import remedies
 from lamina.placement.search.survey import FITS, NO_NODE, Survey, alike
 from lamina.placement.state.node_names import NodeNames
 from lamina.placement.state.nodes import NodeState
@@ -50,7 +49,6 @@ __all__ = [
     "miss_of",
     "most_pods",
     "node_score",
-    "remedies",
     "summary",
     "taken_by",
 ]

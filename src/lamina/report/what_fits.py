@@ -20,11 +20,11 @@ from lamina.ledger.pods import parse_pod
 from lamina.placement import PodPlacement, explain, fit, summary
 from lamina.ports.kube import Object
 from lamina.report.cluster_view import ClusterView
-from lamina.report.fit_changes import changes
 from lamina.report.fit_groups import GroupTrial, Member
 from lamina.report.native_capacity import counted
 from lamina.report.pod_templates import PodTemplate
 from lamina.report.reasons import node_lines
+from lamina.report.remedies import nearest_remedies
 
 
 class FitAnswer(NamedTuple):
@@ -246,7 +246,7 @@ class FitCheck:
             explanation = explain(request, self._states.values(), lacking)
             yield f"{who} does not fit now: {explanation.summary}."
             yield from node_lines(explanation)
-        yield from changes(self._cluster, pod, request, self._states)
+        yield from nearest_remedies(self._cluster, pod, request, self._states)
 
 
 def _all_fit(answers: Iterable[FitAnswer]) -> bool | None:

@@ -114,7 +114,7 @@ async def test_replicas_share_one_search(monkeypatch: pytest.MonkeyPatch) -> Non
         searches.append(arguments)
         return ["Wait."]
 
-    monkeypatch.setattr(pod_cards, "ways_out", search)
+    monkeypatch.setattr(pod_cards, "remedies", search)
     replicas = [pod(name, container(gpu=1, gpumem=99999)) for name in "abc"]
     document = await shown(inventory(), *replicas, pod("d", container(gpu=1, gpumem=88888)))
     assert [card.ways_out for card in document.pods.values()] == [("Wait.",)] * 4 and len(searches) == 2

@@ -15,7 +15,7 @@ from lamina.report.cluster_view import ClusterView
 from lamina.report.pod_gpus import pod_gpus
 from lamina.report.pods import PodRow
 from lamina.report.reasons import waiting_because, why_pod
-from lamina.report.ways_out import ways_out
+from lamina.report.remedies import remedies
 
 log = logging.getLogger(__name__)
 
@@ -149,7 +149,7 @@ def _ways_out(cluster: ClusterView, pod: Object, request: PodRequest, known: _Wa
         return ()
     key = request, explanation.summary
     if key not in known:
-        known[key] = tuple(ways_out(cluster, request, explanation))
+        known[key] = tuple(remedies(cluster, request, explanation))
     return known[key]
 
 
