@@ -410,9 +410,17 @@ BOTH = pod(
 )
 
 
+def amounts_alone(made: Object) -> Object:
+    """The manifest with an amount of memory and no number of GPUs, which admission fills in."""
+    [main] = made["spec"]["containers"]
+    resources = {**main["resources"], "limits": {"nvidia.com/gpumem": "1000"}}
+    return {**made, "spec": {**made["spec"], "containers": [{**main, "resources": resources}]}}
+
+
 async def test_fits_knows_the_gate_of_claims(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     commands, made = Commands(monkeypatch, await world(quota(5000))), template(claim("", share("4Gi")))
-    pods = [gated(user("a", template="t")), user("b", template="t"), BOTH]
+    both = [BOTH, amounts_alone(BOTH)]
+    pods = [gated(user("a", template="t")), user("b", template="t"), *both]
     ended = await commands.run("fits", "-f", manifest(tmp_path, *pods, made))
     excess = "quota q allows 5000 of nvidia.com/gpumem; 4096 are used and claim default/b-gpu requests 4096"
     assert ended.output.splitlines()[:3] == [
@@ -420,5 +428,7 @@ async def test_fits_knows_the_gate_of_claims(tmp_path: Path, monkeypatch: pytest
         f"Pod b does not fit: {excess}.",
         "  To change that: request less, or raise the quota of namespace default.",
     ]
-    [refused] = ended.output.splitlines()[3:]
-    assert refused.startswith('Pod both does not fit: container "main" uses a ResourceClaim for GPUs')
+    refused = ended.output.splitlines()[3:]
+    assert len(refused) == len(both)
+    said = 'Pod both does not fit: container "main" uses a ResourceClaim for GPUs'
+    assert all(line.startswith(said) for line in refused)

@@ -42,8 +42,12 @@ class PodRules(NamedTuple):
         return self.without_grant(pod, pod.request) or self.over_quota(pod, pod.request)
 
     def by_both_doors(self, pod: ParsedPod) -> str:
-        """Why a container cannot have GPUs by a claim and by a grant, as a sentence, or nothing."""
-        return self.claims.refusal(pod.obj, pod.ticket_holders) if self.claims else ""
+        """Why a container cannot have GPUs by a claim and by a grant, as a sentence, or nothing.
+
+        In a pod that admission has not seen yet, a container that requests an amount alone has no ticket.
+        """
+        asking = {each.container for each in pod.request.containers} if pod.request else set()
+        return self.claims.refusal(pod.obj, pod.ticket_holders | asking) if self.claims else ""
 
     def without_grant(self, pod: ParsedPod, request: PodRequest) -> str:
         """Why nothing can be granted to the pod as it is, as a sentence, or nothing."""
