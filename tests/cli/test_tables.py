@@ -18,7 +18,7 @@ from lamina.ports.kube import Object
 from lamina.report.cluster_use import ClusterUse
 from lamina.report.cluster_view import ClusterView
 from lamina.report.reasons import why
-from lamina.report.share_rows import share_rows
+from lamina.report.shares import all_shares
 
 INVENTORY = Inventory(
     node="node-0",
@@ -104,7 +104,7 @@ def test_memory_that_may_be_borrowed_is_shown_after_what_is_guaranteed() -> None
     grant = msgspec.structs.replace(seen.grants["uid-of-a"], containers=(ContainerGrant(name="main", shares=shares),))
     held = ClusterView(DEFAULT, seen.pods, {"uid-of-a": grant}, seen.inventories, seen.ledger)
     assert " 2000 to 5000 MiB " in printed(held)[1]
-    assert [row.limit_mib for row in share_rows(held, ClusterUse())] == [5000]
+    assert [row.share.limit_mib for row in all_shares(held, ClusterUse())] == [5000]
 
 
 @pytest.mark.parametrize("width", [20, 80, 200])

@@ -24,8 +24,8 @@ async def test_what_containers_use_is_read() -> None:
     screen = TopScreen()
     await refresh(await running(), screen, FakeClock())
     [row] = screen.usage.shares
-    assert (row.pod, row.used_mib, row.limit_mib, row.peak_mib) == ("runs", 403, 1000, 900)
-    assert (row.busy_percent, row.refusals, row.index, row.model) == (40.0, 2, 0, "Tesla T4")
+    assert (row.pod, row.share.used_mib, row.share.limit_mib, row.share.peak_mib) == ("runs", 403, 1000, 900)
+    assert (row.busy_percent, row.refusals, row.share.index, row.model) == (40.0, 2, 0, "Tesla T4")
     assert screen.usage.gpus[0].memory_used_mib == 500 and screen.usage.silent == 0
 
 
@@ -46,7 +46,7 @@ async def test_a_node_without_figures_is_counted() -> None:
     kube, screen = await running(), TopScreen()
     kube.pages.clear()
     await refresh(kube, screen, FakeClock())
-    assert screen.usage.shares[0].used_mib is None and "1 nodes without figures" in screen.lines(160, 24)[0]
+    assert screen.usage.shares[0].share.used_mib is None and "1 nodes without figures" in screen.lines(160, 24)[0]
 
 
 async def test_all_rows_are_printed_once(monkeypatch: pytest.MonkeyPatch) -> None:

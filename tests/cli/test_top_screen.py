@@ -8,24 +8,26 @@ from lamina.cli.terminal_keys import frame, keys_in
 from lamina.cli.top_screen import ORDERS, TopReading, TopScreen, parse_filter
 from lamina.errors import BadInput
 from lamina.report.gpus import GpuRow
-from lamina.report.share_rows import ShareEntry
+from lamina.report.shares import PodShare, ShareRow
 
 
-def share(pod: str, **fields: Any) -> ShareEntry:
+def share(pod: str, **fields: Any) -> PodShare:
     known: dict[str, Any] = {
-        "namespace": "team",
         "container": "main",
-        "node": "node-1",
+        "gpu": "GPU-0",
         "index": 0,
-        "model": "Tesla T4",
+        "mode": "quota",
+        "memory_mib": 1000,
         "limit_mib": 1000,
         "used_mib": 10,
         "peak_mib": 20,
-        "cores": 30,
-        "busy_percent": 12.0,
-        "refusals": 0,
+        "compute_percent": 30,
     }
-    return ShareEntry(pod=pod, **known | fields)
+    whose: dict[str, Any] = {"namespace": "team", "node": "node-1", "model": "Tesla T4"}
+    whose |= {"busy_percent": 12.0, "refusals": 0}
+    whose |= {name: value for name, value in fields.items() if name in PodShare._fields}
+    of_share = {name: value for name, value in fields.items() if name not in PodShare._fields}
+    return PodShare(pod=pod, share=ShareRow(**known | of_share), **whose)
 
 
 def gpu(index: int, **fields: Any) -> GpuRow:
@@ -54,7 +56,7 @@ def gpu(index: int, **fields: Any) -> GpuRow:
     return GpuRow(index=index, **known | fields)
 
 
-def screen(*shares: ShareEntry, gpus: tuple[GpuRow, ...] = (), **fields: Any) -> TopScreen:
+def screen(*shares: PodShare, gpus: tuple[GpuRow, ...] = (), **fields: Any) -> TopScreen:
     return TopScreen(usage=TopReading(gpus, shares, "08:00:00Z"), **fields)
 
 
@@ -90,7 +92,7 @@ def test_numbers_are_never_shortened() -> None:
 
 
 def test_what_is_not_known_is_a_dash() -> None:
-    row = share("p", used_mib=None, peak_mib=None, busy_percent=None, refusals=None, cores=None, index=None)
+    row = share("p", used_mib=None, peak_mib=None, busy_percent=None, refusals=None, compute_percent=None, index=None)
     assert screen(row).lines(160, 24)[3].split()[4:] == ["-", "Tesla", "T4", "-", "1000", "-", "-", "whole", "-"]
 
 

@@ -15,7 +15,7 @@ from lamina.report import cluster_view
 from lamina.report.claim_shares import shares_by_claims
 from lamina.report.cluster_use import ClusterUse
 from lamina.report.reasons import why
-from lamina.report.share_rows import share_rows
+from lamina.report.shares import all_shares
 from tests.cli.commands import Commands
 from tests.operations.agent_pages import claim_lines, serve, share_lines
 from tests.report.clusters import T4, cluster, container, grant, inventory, pod
@@ -82,8 +82,10 @@ async def test_lamina_pods_lists_what_is_held_by_claims_and_by_grants(monkeypatc
 
 async def test_lamina_top_has_the_shares_of_claims() -> None:
     view = await cluster_view.read(await cluster(holding(claim("c", ("a", 4096), cores=30)), using("one", GPU)))
-    [row] = share_rows(view, ClusterUse())
-    assert (row.pod, row.container, row.index, row.limit_mib, row.cores) == ("one", "c/a", 0, 4096, 30)
+    [row] = all_shares(view, ClusterUse())
+    share = row.share
+    assert (row.pod, share.container, share.index) == ("one", "c/a", 0)
+    assert (share.limit_mib, share.compute_percent) == (4096, 30)
 
 
 async def test_lamina_gpus_counts_what_claims_hold(monkeypatch: pytest.MonkeyPatch) -> None:

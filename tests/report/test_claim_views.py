@@ -301,6 +301,8 @@ async def test_gpus_of_claims_that_are_not_prepared_take_no_shares(
     assert (await commands.run("fits", "-f", file)).output.startswith(f"Pod asked does not fit now: {said}")
     document = document_of(await cluster_view.read(kube, hosts=True, claims=True), {"n": NodeCondition()})
     assert [each.mode for each in document.nodes["n"].gpus] == ["claims", "claims"]
+    rows = json.loads((await commands.run("gpus", "-o", "json")).output)
+    assert [(row["mode"], row["memoryFreeMib"], row["slotsFree"]) for row in rows] == [("claims", None, None)] * 2
     card = document.pods[asked["metadata"]["uid"]]
     assert card.reason == said and not any("No pod that ends" in way for way in card.ways_out)
     await kube.delete(RESOURCE_CLAIMS, "e", namespace="default")

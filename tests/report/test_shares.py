@@ -12,8 +12,7 @@ from lamina.ports.kube.fake import FakeKube
 from lamina.report import cluster_view
 from lamina.report.cluster_use import ClusterUse
 from lamina.report.pods import pod_rows
-from lamina.report.share_rows import share_rows
-from lamina.report.shares import HeldShare, held_shares
+from lamina.report.shares import ShareRow, all_shares, held_shares
 from tests.cli.commands import Commands
 from tests.operations.agent_pages import gpu_lines, mig_lines, native_lines, serve, share_lines
 from tests.report.clusters import cluster, container, grant, inventory, pod
@@ -43,7 +42,7 @@ def said(*pages: str) -> ClusterUse:
     return use
 
 
-async def shares(of: Object, node: Inventory, use: ClusterUse) -> list[HeldShare]:
+async def shares(of: Object, node: Inventory, use: ClusterUse) -> list[ShareRow]:
     return list(held_shares(of, await cluster_view.read(await cluster(node, of)), use))
 
 
@@ -106,9 +105,10 @@ async def test_a_granted_share_is_not_listed_a_second_time_as_a_device() -> None
 
 async def test_top_lists_devices_that_kubelet_chose() -> None:
     view = await cluster_view.read(await cluster(native(Mode.TIMESLICE), SHARED))
-    (row,) = share_rows(view, said(native_lines("n", "shared", "GPU-n-1", limit_mib=15360, used_mib=700)))
-    assert (row.node, row.index, row.model, row.limit_mib, row.used_mib) == ("n", 1, "Tesla T4", 15360, 700)
-    assert (row.peak_mib, row.busy_percent, row.refusals) == (None, None, 0)
+    (row,) = all_shares(view, said(native_lines("n", "shared", "GPU-n-1", limit_mib=15360, used_mib=700)))
+    assert (row.node, row.share.index, row.model) == ("n", 1, "Tesla T4")
+    assert (row.share.limit_mib, row.share.used_mib) == (15360, 700)
+    assert (row.share.peak_mib, row.busy_percent, row.refusals) == (None, None, 0)
 
 
 async def test_without_agents_pods_have_what_they_count() -> None:

@@ -49,7 +49,7 @@ def gpus(
     )
 
     async def read(kube: "ProxiedKube") -> "ListReading[GpuRow]":
-        cluster = await cluster_view.read(kube)
+        cluster = await cluster_view.read(kube, claims=True)
         names = await labeled_nodes(kube, cluster.inventories, selected)
         asked = [node] if node in cluster.inventories else names
         use = await agent_metrics.read_use(kube, asked, cluster.pods)

@@ -13,7 +13,7 @@ from lamina.cli.gpu_table import amount
 from lamina.cli.terminal import print_table
 from lamina.report.cluster_view import ClusterView
 from lamina.report.pods import PodRow, pod_rows
-from lamina.report.shares import HeldShare
+from lamina.report.shares import ShareRow
 
 _HEAD = ("POD", "STATUS", "NODE", "GPU", "MEMORY")
 _USE = ("USED", "PEAK")
@@ -86,17 +86,17 @@ def _more(row: PodRow) -> Iterator[str]:
     yield "\n".join(share.gpu for share in row.shares)
 
 
-def _memory(share: HeldShare) -> str:
+def _memory(share: ShareRow) -> str:
     """What is guaranteed, and where more may be borrowed, the limit."""
     limit = "" if share.limit_mib == share.memory_mib else f" to {share.limit_mib}"
     return f"{share.memory_mib}{limit} MiB"
 
 
-def _gpu(share: HeldShare) -> str:
+def _gpu(share: ShareRow) -> str:
     return f"{share.gpu if share.index is None else share.index}{f' ({share.mig})' if share.mig else ''}"
 
 
-def _compute(share: HeldShare) -> str:
+def _compute(share: ShareRow) -> str:
     if share.compute_percent is None:
         return "whole"
     return f"{share.compute_percent} %" if share.compute_percent else "shared"

@@ -58,12 +58,12 @@ async def read_once(kube: "ProxiedKube", screen: "TopScreen", clock: "Clock") ->
     from lamina.ports.kube.moments import rfc3339
     from lamina.report import cluster_view
     from lamina.report.gpus import gpu_rows
-    from lamina.report.share_rows import share_rows
+    from lamina.report.shares import all_shares
 
-    cluster = await cluster_view.read(kube)
+    cluster = await cluster_view.read(kube, claims=True)
     use = await agent_metrics.read_use(kube, cluster.inventories, cluster.pods)
     moment = rfc3339(clock.wall()).partition("T")[2]
-    screen.usage = TopReading(gpu_rows(cluster, use), share_rows(cluster, use), moment, len(use.silent))
+    screen.usage = TopReading(gpu_rows(cluster, use), all_shares(cluster, use), moment, len(use.silent))
 
 
 async def refresh(kube: "ProxiedKube", screen: "TopScreen", clock: "Clock") -> None:

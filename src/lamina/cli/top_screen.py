@@ -8,7 +8,7 @@ from typing import Any, NamedTuple
 from lamina.cli.screen_table import ScreenColumn, screen_table, shortened
 from lamina.errors import BadInput
 from lamina.report.gpus import GpuRow
-from lamina.report.share_rows import ShareEntry
+from lamina.report.shares import PodShare
 
 _HELP = "q quit  g GPUs  p pods  s sort  r reverse  / filter  up, down, page scroll"
 _FILTERS = ("node", "namespace", "pod", "model")
@@ -20,7 +20,7 @@ class TopReading(NamedTuple):
     """One reading of a cluster."""
 
     gpus: Sequence[GpuRow] = ()
-    shares: Sequence[ShareEntry] = ()
+    shares: Sequence[PodShare] = ()
     at: str = ""
     silent: int = 0
     """Nodes whose agents did not answer."""
@@ -30,18 +30,23 @@ def _number(value: float | None) -> str:
     return "-" if value is None else f"{value:.0f}"
 
 
-_SHARES: tuple[ScreenColumn[ShareEntry], ...] = (
+def _compute(percent: int | None) -> str:
+    """Nothing of its own is 0."""
+    return "whole" if percent is None else _number(percent or None)
+
+
+_SHARES: tuple[ScreenColumn[PodShare], ...] = (
     ScreenColumn("NAMESPACE", lambda row: row.namespace, 2),
     ScreenColumn("POD", lambda row: row.pod),
-    ScreenColumn("CONTAINER", lambda row: row.container, 4),
+    ScreenColumn("CONTAINER", lambda row: row.share.container, 4),
     ScreenColumn("NODE", lambda row: row.node),
-    ScreenColumn("GPU", lambda row: _number(row.index), 0, True),
+    ScreenColumn("GPU", lambda row: _number(row.share.index), 0, True),
     ScreenColumn("MODEL", lambda row: row.model, 5),
-    ScreenColumn("USED", lambda row: _number(row.used_mib), 0, True),
-    ScreenColumn("LIMIT", lambda row: _number(row.limit_mib), 0, True),
-    ScreenColumn("PEAK", lambda row: _number(row.peak_mib), 1, True),
+    ScreenColumn("USED", lambda row: _number(row.share.used_mib), 0, True),
+    ScreenColumn("LIMIT", lambda row: _number(row.share.limit_mib), 0, True),
+    ScreenColumn("PEAK", lambda row: _number(row.share.peak_mib), 1, True),
     ScreenColumn("BUSY%", lambda row: _number(row.busy_percent), 0, True),
-    ScreenColumn("SHARE%", lambda row: "whole" if row.cores is None else _number(row.cores or None), 0, True),
+    ScreenColumn("SHARE%", lambda row: _compute(row.share.compute_percent), 0, True),
     ScreenColumn("REFUSED", lambda row: _number(row.refusals), 3, True),
 )
 _GPUS: tuple[ScreenColumn[GpuRow], ...] = (
@@ -57,13 +62,13 @@ _GPUS: tuple[ScreenColumn[GpuRow], ...] = (
     ScreenColumn("PODS", lambda row: str(len(row.pods)), 0, True),
     ScreenColumn("STATE", lambda row: "cordoned" if row.cordoned and row.health == "healthy" else row.health, 1),
 )
-_SHARE_ORDERS: dict[str, Callable[[ShareEntry], Any]] = {
-    "used": lambda row: -(row.used_mib or 0),
+_SHARE_ORDERS: dict[str, Callable[[PodShare], Any]] = {
+    "used": lambda row: -(row.share.used_mib or 0),
     "busy": lambda row: -(row.busy_percent or 0),
-    "limit": lambda row: -row.limit_mib,
+    "limit": lambda row: -row.share.limit_mib,
     "refused": lambda row: -(row.refusals or 0),
     "pod": lambda row: (row.namespace, row.pod),
-    "node": lambda row: (row.node, row.index or 0),
+    "node": lambda row: (row.node, row.share.index or 0),
 }
 _GPU_ORDERS: dict[str, Callable[[GpuRow], Any]] = {
     "used": lambda row: -(row.memory_used_mib or 0),
@@ -189,7 +194,7 @@ def printable(text: str) -> str:
     return "".join(" " if unicodedata.category(each) in ("Cc", "Cf", "Zl", "Zp") else each for each in text)
 
 
-def _share_matches(row: ShareEntry, wanted: dict[str, str]) -> bool:
+def _share_matches(row: PodShare, wanted: dict[str, str]) -> bool:
     values = {"node": row.node, "namespace": row.namespace, "pod": row.pod, "model": row.model}
     return all(part in values[key].lower() for key, part in wanted.items())
 

@@ -5,8 +5,8 @@ from typing import Any, NamedTuple
 
 from msgspec import Struct, structs
 
-from lamina.core.gpus import Gpu, Mode
-from lamina.core.ledger import NOTHING, Taken
+from lamina.core.gpus import Mode
+from lamina.core.ledger import Taken
 from lamina.core.pod_status import is_over
 from lamina.errors import BadInput
 from lamina.name_hints import nearest
@@ -81,14 +81,28 @@ def gpu_rows(cluster: ClusterView, use: ClusterUse) -> list[GpuRow]:
     by_claims = {node: claimed(inventory) for node, inventory in cluster.inventories.items()}
     rows = [
         _with_claims(
-            _row(cluster, node, gpu, use.gpus.get(gpu.uuid), lending, pods.get(gpu.uuid, ())),
-            by_claims[node].get(gpu.uuid),
+            _row(node.name, state, use.gpus.get(state.gpu.uuid), lending, pods.get(state.gpu.uuid, ())),
+            by_claims[node.name].get(state.gpu.uuid),
         )
-        for node in sorted(cluster.inventories)
-        for gpu in cluster.inventories[node].gpus
+        for node in cluster.nodes
+        for state in node.gpus
     ]
     rows += _partitioned_rows(use, {row.gpu for row in rows}, pods)
     return sorted(rows, key=lambda row: (row.node, row.index))
+
+
+def mode_of(state: GpuState) -> str:
+    """`claims` where ResourceClaims have part of the GPU or are about to, the mode that its agent has published, or
+    what grants mean until then; empty while nobody has any of it."""
+    if state.claimed:
+        return CLAIMS
+    if state.gpu.mode is not None:
+        return state.gpu.mode.value
+    if state.taken.instances:
+        return Mode.MIG.value
+    if state.taken.whole:
+        return Mode.WHOLE.value
+    return Mode.QUOTA.value if state.busy else ""
 
 
 def in_order(rows: Iterable[GpuRow], order: str) -> list[GpuRow]:
@@ -103,19 +117,15 @@ def of_node(rows: Sequence[GpuRow], node: str, cluster: ClusterView) -> list[Gpu
     return [row for row in rows if row.node == node]
 
 
-def _row(
-    cluster: ClusterView, node: str, gpu: Gpu, load: GpuLoad | None, lending: _Lending, pods: Sequence[str]
-) -> GpuRow:
-    use = load or GpuLoad()
-    taken = cluster.ledger.totals.taken(node).get(gpu.uuid, NOTHING)
-    state = GpuState.of(gpu, taken, cluster.config.mig_rules)
+def _row(node: str, state: GpuState, load: GpuLoad | None, lending: _Lending, pods: Sequence[str]) -> GpuRow:
+    use, gpu, taken = load or GpuLoad(), state.gpu, state.taken
     known = gpu.by_grant
     return GpuRow(
         node=node,
         gpu=gpu.uuid,
         index=gpu.index,
         model=gpu.model,
-        mode=gpu.mode.value if gpu.mode else gpu.native_resource or _mode_of(taken, state),
+        mode=mode_of(state) or gpu.native_resource or IDLE,
         health=HEALTHY if gpu.healthy else gpu.reason or "not healthy",
         cordoned=gpu.cordoned,
         memory_mib=gpu.capacity_mib,
@@ -179,9 +189,7 @@ def _with_claims(row: GpuRow, taken: Taken | None) -> GpuRow:
     """
     if taken is None:
         return row
-    claimed_row = structs.replace(
-        row, mode=CLAIMS, memory_granted_mib=taken.memory_mib, memory_limit_mib=taken.memory_mib
-    )
+    claimed_row = structs.replace(row, memory_granted_mib=taken.memory_mib, memory_limit_mib=taken.memory_mib)
     if taken.instances:
         return claimed_row
     return structs.replace(
@@ -190,13 +198,6 @@ def _with_claims(row: GpuRow, taken: Taken | None) -> GpuRow:
         compute_granted_percent=taken.cores,
         compute_free_percent=0 if taken.whole else max(0, row.compute_percent - taken.cores),
     )
-
-
-def _mode_of(taken: Taken, state: GpuState) -> str:
-    """The mode that grants mean, until the agent has published it."""
-    if not state.busy:
-        return IDLE
-    return "whole" if taken.whole else "mig" if taken.instances else "quota"
 
 
 def _lending(cluster: ClusterView, use: ClusterUse) -> _Lending:

@@ -10,7 +10,7 @@ from lamina.report.cluster_use import ClusterUse
 from lamina.report.cluster_view import ClusterView
 from lamina.report.pod_gpus import pod_gpus
 from lamina.report.reasons import waiting_because
-from lamina.report.shares import HeldShare, held_shares, shares_of_survivor
+from lamina.report.shares import ShareRow, held_shares, shares_of_survivor
 
 _SURVIVES = "it is deleted, but its processes still run, so its shares count"
 DELETED, REFUSED, CREATING = "Deleted", "Refused", "ContainerCreating"
@@ -26,7 +26,7 @@ class PodRow(Struct, frozen=True, kw_only=True, rename="camel"):
     node: str
     memory_mib: int
     """The sum over its shares."""
-    shares: tuple[HeldShare, ...]
+    shares: tuple[ShareRow, ...]
     devices: Mapping[str, int]
     """What kubelet allocates by itself, counted by resource."""
     reason: str
@@ -97,7 +97,7 @@ def _status(pod: Object) -> str:
 
 
 def _entry(
-    where: tuple[str, str, str, str], shares: tuple[HeldShare, ...], devices: Mapping[str, int] = {}, reason: str = ""
+    where: tuple[str, str, str, str], shares: tuple[ShareRow, ...], devices: Mapping[str, int] = {}, reason: str = ""
 ) -> PodRow:
     namespace, pod, status, node = where
     return PodRow(

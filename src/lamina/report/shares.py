@@ -1,6 +1,7 @@
 """What pods hold of GPUs, by grants, by claims, or as devices that kubelet allocated, and what they use of it."""
 
 from collections.abc import Callable, Iterable, Iterator, Mapping
+from typing import NamedTuple
 
 from msgspec import Struct
 
@@ -17,7 +18,7 @@ Figures = Callable[[str, str], ShareFigures | None]
 """What is known of a container, or of a request of a claim, and a GPU."""
 
 
-class HeldShare(Struct, frozen=True, kw_only=True, rename="camel"):
+class ShareRow(Struct, frozen=True, kw_only=True, rename="camel"):
     """Part of one GPU that a container holds. Memory is in MiB, compute in percent of the GPU's time."""
 
     container: str
@@ -40,14 +41,45 @@ class HeldShare(Struct, frozen=True, kw_only=True, rename="camel"):
     peak_mib: int | None = None
 
 
-def held_shares(pod: Object, cluster: ClusterView, use: ClusterUse) -> tuple[HeldShare, ...]:
+class PodShare(NamedTuple):
+    """A share with whose it is, on which model, and what its agent says of its time and refusals."""
+
+    namespace: str
+    pod: str
+    node: str
+    model: str
+    share: ShareRow
+    busy_percent: float | None = None
+    refusals: int | None = None
+
+
+def all_shares(cluster: ClusterView, use: ClusterUse) -> list[PodShare]:
+    """The shares of all pods that are on a node and have not ended, by node and pod."""
+    models = {uuid: load.model for uuid, load in use.gpus.items()}
+    models |= {gpu.uuid: gpu.model for inventory in cluster.inventories.values() for gpu in inventory.gpus}
+    found = [
+        PodShare(
+            pod["metadata"]["namespace"],
+            pod["metadata"]["name"],
+            pod["spec"]["nodeName"],
+            models.get(share.gpu, ""),
+            share,
+            *((figures.busy_percent, figures.refusals) if figures else ()),
+        )
+        for pod in cluster.pods
+        for share, figures in shares_with_figures(pod, cluster, use)
+    ]
+    return sorted(found, key=lambda each: (each.node, each[:2], each.share.container, each.share.index or 0))
+
+
+def held_shares(pod: Object, cluster: ClusterView, use: ClusterUse) -> tuple[ShareRow, ...]:
     """The shares of a pod; none before it is on a node and after it has ended."""
     return tuple(share for share, _ in shares_with_figures(pod, cluster, use))
 
 
 def shares_with_figures(
     pod: Object, cluster: ClusterView, use: ClusterUse
-) -> Iterator[tuple[HeldShare, ShareFigures | None]]:
+) -> Iterator[tuple[ShareRow, ShareFigures | None]]:
     """The same with what its agent says of each; None where it says nothing."""
     meta, node = pod["metadata"], pod["spec"].get("nodeName")
     if not node or is_over(pod):
@@ -69,14 +101,14 @@ def shares_with_figures(
         yield from _native(pod, inventory, use)
 
 
-def shares_of_survivor(containers: Iterable[ContainerGrant], inventory: Inventory | None) -> tuple[HeldShare, ...]:
+def shares_of_survivor(containers: Iterable[ContainerGrant], inventory: Inventory | None) -> tuple[ShareRow, ...]:
     """What a deleted pod holds whose processes still run. What they use is not known."""
     return tuple(share for share, _ in _granted(containers, inventory, lambda container, gpu: None))
 
 
 def _granted(
     containers: Iterable[ContainerGrant], inventory: Inventory | None, figures: Figures
-) -> Iterator[tuple[HeldShare, ShareFigures | None]]:
+) -> Iterator[tuple[ShareRow, ShareFigures | None]]:
     indices = _indices(inventory)
     for container in containers:
         for share in container.shares:
@@ -86,8 +118,8 @@ def _granted(
 
 def _granted_share(
     container: ContainerGrant, share: Share, indices: Mapping[str, int], known: ShareFigures | None
-) -> HeldShare:
-    return HeldShare(
+) -> ShareRow:
+    return ShareRow(
         container=container.name,
         gpu=share.gpu,
         index=indices.get(share.gpu),
@@ -104,7 +136,7 @@ def _granted_share(
 
 def _native(
     pod: Object, inventory: Inventory | None, use: ClusterUse
-) -> Iterator[tuple[HeldShare, ShareFigures | None]]:
+) -> Iterator[tuple[ShareRow, ShareFigures | None]]:
     """The devices that kubelet chose. Only the agent knows which they are."""
     namespace, name = pod["metadata"]["namespace"], pod["metadata"]["name"]
     indices, modes = _indices(inventory), _modes(inventory)
@@ -113,7 +145,7 @@ def _native(
             gpu, part = use.gpu_of(device), use.mig_devices.get(device)
             mode = Mode.MIG if part else modes.get(gpu, Mode.WHOLE)
             index = indices.get(gpu, use.gpus[gpu].gpu_index if gpu in use.gpus else None)
-            share = HeldShare(
+            share = ShareRow(
                 container=container.name,
                 gpu=gpu,
                 index=index,

@@ -11,7 +11,7 @@ from lamina.operations.dashboard.document import (
     GpuPart,
     NodeCard,
     PodCard,
-    ShareRow,
+    ShareCard,
 )
 from tests.waiting import until
 
@@ -54,7 +54,7 @@ def node(name: str, *gpus: GpuCard, **fields: Any) -> NodeCard:
 
 
 def running(name: str, memory_mib: int = 4000, *, most_mib: int = 0) -> PodCard:
-    share = ShareRow(
+    share = ShareCard(
         container="main", node="n", gpu="GPU-n-0", index=0, mode="quota", memory_mib=memory_mib,
         most_mib=most_mib or memory_mib, physical_mib=memory_mib, cores=30,
     )  # fmt: skip

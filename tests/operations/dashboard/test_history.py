@@ -1,11 +1,11 @@
 """What is remembered of the use of shares: the last readings, of shares that exist."""
 
-from lamina.operations.dashboard.document import ClusterDocument, PodCard, ShareRow
+from lamina.operations.dashboard.document import ClusterDocument, PodCard, ShareCard
 from lamina.operations.dashboard.history import MOST_POINTS, UseHistory
 
 
 def document(used_mib: int | None, busy_percent: int | None = None, *, uid: str = "u") -> ClusterDocument:
-    share = ShareRow(
+    share = ShareCard(
         container="main", node="n", gpu="G", index=0, mode="quota", memory_mib=9, most_mib=9, physical_mib=9, cores=0,
         used_mib=used_mib, busy_percent=busy_percent,
     )  # fmt: skip

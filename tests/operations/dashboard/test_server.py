@@ -11,7 +11,7 @@ import pytest
 from lamina.errors import BadInput
 from lamina.operations.dashboard.answers import BEAT_S
 from lamina.operations.dashboard.board import Board
-from lamina.operations.dashboard.document import ClusterDocument, PodCard, ShareRow
+from lamina.operations.dashboard.document import ClusterDocument, PodCard, ShareCard
 from lamina.operations.dashboard.server import DashboardServer, serve
 from lamina.ports.clock import FakeClock
 from tests.operations.dashboard.events import Events
@@ -112,7 +112,7 @@ async def test_the_first_event_has_everything_and_later_ones_what_changed(served
 
 
 async def test_events_have_the_readings_since_the_last_one(served: Served) -> None:
-    share = ShareRow(
+    share = ShareCard(
         container="main", node="n", gpu="G", index=0, mode="quota", memory_mib=9, most_mib=9, physical_mib=9, cores=0
     )  # fmt: skip
     card = PodCard(namespace="default", name="p", state="running", shares=(share,))

@@ -9,7 +9,7 @@ from aiohttp import web
 
 from lamina.errors import BadInput
 from lamina.operations.dashboard.board import Board
-from lamina.operations.dashboard.document import ClusterDocument, GpuCard, GpuPart, NodeCard, PodCard, ShareRow
+from lamina.operations.dashboard.document import ClusterDocument, GpuCard, GpuPart, NodeCard, PodCard, ShareCard
 from lamina.operations.dashboard.usage import with_usage
 from lamina.operations.dashboard.usage_pages import EVERY_S, UsagePages
 from lamina.ports.clock import FakeClock
@@ -44,8 +44,8 @@ def use_in(*pages: str) -> ClusterUse:
     return use
 
 
-def row(gpu: str = "GPU-0", container: str = "main") -> ShareRow:
-    return ShareRow(
+def row(gpu: str = "GPU-0", container: str = "main") -> ShareCard:
+    return ShareCard(
         container=container,
         node="n",
         gpu=gpu,
@@ -58,7 +58,7 @@ def row(gpu: str = "GPU-0", container: str = "main") -> ShareRow:
     )
 
 
-def document(*rows: ShareRow) -> ClusterDocument:
+def document(*rows: ShareCard) -> ClusterDocument:
     parts = (GpuPart(pod="u", name="team/p", memory_mib=4000, cores=0),)
     gpu = GpuCard(
         uuid="GPU-0", index=0, model="T4", memory_mib=16000, capacity_mib=16000, cores_capacity=100, slots=10,

@@ -76,7 +76,7 @@ class NodeCard(Struct, frozen=True, kw_only=True):
     gpus: tuple[GpuCard, ...] = ()
 
 
-class ShareRow(Struct, frozen=True, kw_only=True):
+class ShareCard(Struct, frozen=True, kw_only=True):
     """One share of one container."""
 
     container: str
@@ -123,7 +123,7 @@ class PodCard(Struct, frozen=True, kw_only=True):
     phase: str = ""
     node: str = ""
     dialect: str = ""
-    shares: tuple[ShareRow, ...] = ()
+    shares: tuple[ShareCard, ...] = ()
     limits: tuple[ContainerLimits, ...] = ()
     reason: str = ""
     why: tuple[str, ...] = ()

@@ -4,7 +4,7 @@ from collections import deque
 from collections.abc import Mapping
 from typing import NamedTuple
 
-from lamina.operations.dashboard.document import ClusterDocument, ShareRow
+from lamina.operations.dashboard.document import ClusterDocument, ShareCard
 
 MOST_POINTS = 60
 """Of each share. With a reading every 5 seconds, these are 5 minutes."""
@@ -46,7 +46,7 @@ class UseHistory:
         return found
 
 
-def _with(points: deque[UsePoint] | None, now: float, row: ShareRow) -> deque[UsePoint]:
+def _with(points: deque[UsePoint] | None, now: float, row: ShareCard) -> deque[UsePoint]:
     points = deque(maxlen=MOST_POINTS) if points is None else points
     if row.used_mib is not None or row.busy_percent is not None:
         points.append(UsePoint(now, row.used_mib, row.busy_percent))

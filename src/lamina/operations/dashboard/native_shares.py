@@ -7,7 +7,7 @@ from collections.abc import Container, Iterable, Iterator, Mapping
 import msgspec
 
 from lamina.core.gpus import Mode
-from lamina.operations.dashboard.document import ClusterDocument, GpuCard, GpuPart, NodeCard, PodCard, ShareRow
+from lamina.operations.dashboard.document import ClusterDocument, GpuCard, GpuPart, NodeCard, PodCard, ShareCard
 from lamina.report.cluster_use import ClusterUse, ShareFigures
 
 
@@ -32,7 +32,7 @@ def with_native_shares(document: ClusterDocument, use: ClusterUse) -> ClusterDoc
     return msgspec.structs.replace(document, cluster=figures, pods=pods, nodes=nodes)
 
 
-def _rows(card: PodCard, use: ClusterUse, gpus: Mapping[str, GpuCard]) -> Iterator[ShareRow]:
+def _rows(card: PodCard, use: ClusterUse, gpus: Mapping[str, GpuCard]) -> Iterator[ShareCard]:
     for container in card.limits:
         for device, figures in use.shares.get((card.namespace, card.name, container.container), {}).items():
             yield _row(card, container.container, device, figures, use, gpus)
@@ -40,10 +40,10 @@ def _rows(card: PodCard, use: ClusterUse, gpus: Mapping[str, GpuCard]) -> Iterat
 
 def _row(
     card: PodCard, container: str, device: str, figures: ShareFigures, use: ClusterUse, gpus: Mapping[str, GpuCard]
-) -> ShareRow:
+) -> ShareCard:
     gpu, part = use.gpu_of(device), use.mig_devices.get(device)
     known, load = gpus.get(gpu), use.gpus.get(gpu)
-    return ShareRow(
+    return ShareCard(
         container=container,
         node=card.node,
         gpu=gpu,
@@ -61,7 +61,7 @@ def _row(
     )
 
 
-def _part(uid: str, card: PodCard, row: ShareRow) -> GpuPart:
+def _part(uid: str, card: PodCard, row: ShareCard) -> GpuPart:
     return GpuPart(
         pod=uid,
         name=f"{card.namespace}/{card.name}",

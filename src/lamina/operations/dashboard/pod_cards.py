@@ -9,7 +9,7 @@ from lamina.core.grants import ComputePolicy, ContainerGrant, Grant
 from lamina.core.requests import PodRequest
 from lamina.dialects.containers import read_containers
 from lamina.ledger.pods import ParsedPod
-from lamina.operations.dashboard.document import ContainerLimits, PodCard, ShareRow
+from lamina.operations.dashboard.document import ContainerLimits, PodCard, ShareCard
 from lamina.ports.kube import Object
 from lamina.report.cluster_view import ClusterView
 from lamina.report.pod_gpus import pod_gpus
@@ -153,11 +153,11 @@ def _ways_out(cluster: ClusterView, pod: Object, request: PodRequest, known: _Wa
     return known[key]
 
 
-def _shares(containers: tuple[ContainerGrant, ...], node: str, inventory: Inventory | None) -> Iterator[ShareRow]:
+def _shares(containers: tuple[ContainerGrant, ...], node: str, inventory: Inventory | None) -> Iterator[ShareCard]:
     indices = {gpu.uuid: gpu.index for gpu in inventory.gpus} if inventory else {}
     for container in containers:
         for share in container.shares:
-            yield ShareRow(
+            yield ShareCard(
                 container=container.name,
                 node=node,
                 gpu=share.gpu,

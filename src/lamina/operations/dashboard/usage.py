@@ -4,7 +4,7 @@ from collections.abc import Iterator, Mapping
 
 import msgspec
 
-from lamina.operations.dashboard.document import ClusterDocument, GpuPart, NodeCard, PodCard, ShareRow
+from lamina.operations.dashboard.document import ClusterDocument, GpuPart, NodeCard, PodCard, ShareCard
 from lamina.operations.dashboard.native_shares import with_native_shares
 from lamina.report.cluster_use import ClusterUse, ShareFigures
 
@@ -24,14 +24,14 @@ def _pod(card: PodCard, use: ClusterUse) -> PodCard:
     return msgspec.structs.replace(card, shares=rows) if rows else card
 
 
-def _figures(card: PodCard, row: ShareRow, use: ClusterUse) -> ShareFigures | None:
+def _figures(card: PodCard, row: ShareCard, use: ClusterUse) -> ShareFigures | None:
     """A MIG device has a UUID of its own, so a container's only share is found by its container."""
     holder = card.namespace, card.name, row.container
     only = sum(each.container == row.container for each in card.shares) == 1
     return use.share(holder, row.gpu) if only else use.shares.get(holder, {}).get(row.gpu)
 
 
-def _row(row: ShareRow, figures: ShareFigures | None) -> ShareRow:
+def _row(row: ShareCard, figures: ShareFigures | None) -> ShareCard:
     if figures is None:
         return row
     busy = None if figures.busy_percent is None else round(figures.busy_percent)
@@ -46,7 +46,7 @@ def _row(row: ShareRow, figures: ShareFigures | None) -> ShareRow:
     )
 
 
-def _used(card: PodCard) -> Iterator[tuple[ShareRow, int]]:
+def _used(card: PodCard) -> Iterator[tuple[ShareCard, int]]:
     """Each share once, with what all shares of the pod on its GPU use."""
     for row in card.shares:
         here = [each.used_mib for each in card.shares if each.gpu == row.gpu and each.used_mib is not None]

@@ -4,7 +4,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from types import MappingProxyType
 from typing import NamedTuple
 
-from lamina.core.gpus import Inventory, Mode
+from lamina.core.gpus import Inventory
 from lamina.core.ledger import NOTHING, Taken, taken_by_claims
 from lamina.core.mig_devices import strategy_hint
 from lamina.operations.dashboard.document import ClusterDocument, ClusterFigures, GpuCard, GpuPart, NodeCard, PodCard
@@ -14,7 +14,7 @@ from lamina.placement import NodeState
 from lamina.placement.state.nodes import GpuState
 from lamina.report.claim_shares import claimed
 from lamina.report.cluster_view import ClusterView
-from lamina.report.gpus import CLAIMS
+from lamina.report.gpus import mode_of
 from lamina.report.pods import PodRow
 
 _WAITING = (PENDING, REFUSED)
@@ -124,7 +124,7 @@ def _gpu(state: GpuState, claimed: Taken, parts: tuple[GpuPart, ...], stranded: 
         capacity_mib=gpu.capacity_mib,
         cores_capacity=gpu.cores_capacity,
         slots=gpu.slots,
-        mode=CLAIMS if state.claimed else _mode(state),
+        mode=mode_of(state),
         healthy=gpu.healthy,
         reason=gpu.reason,
         cordoned=gpu.cordoned,
@@ -135,17 +135,6 @@ def _gpu(state: GpuState, claimed: Taken, parts: tuple[GpuPart, ...], stranded: 
         stranded=stranded,
         parts=parts,
     )
-
-
-def _mode(state: GpuState) -> str:
-    """What its agent has published, or else what the shares on it say."""
-    if state.gpu.mode is not None:
-        return str(state.gpu.mode)
-    if state.taken.instances:
-        return str(Mode.MIG)
-    if state.taken.whole:
-        return str(Mode.WHOLE)
-    return str(Mode.QUOTA) if state.taken.slots else ""
 
 
 def _figures(
