@@ -13,7 +13,7 @@ from lamina.controller.configuration import LiveConfiguration
 from lamina.controller.scheduling.decisions import Decisions
 from lamina.dialects import parse
 from lamina.ledger.grant_objects import grant_record
-from lamina.ledger.ledger import reservation
+from lamina.ledger.holds import Hold
 from lamina.ledger.pod_stages import pod_state
 from lamina.ledger.pods import ParsedPod, parse_pod
 from lamina.ledger.quotas import ResourceQuotas
@@ -43,8 +43,8 @@ class Core:
         assert pod.request is not None
         placement = self.decisions.place(pod, pod.request, node)
         if isinstance(placement, PodPlacement):
-            shares = reservation(node, placement.containers, 0.0)
-            self.capacity.ledger.reserve(pod.uid, "default", pod.name, shares)
+            shares = Hold.of_shares(pod.uid, "default", pod.name, node, placement.containers, 0.0)
+            self.capacity.ledger.hold(shares)
 
     def filters(self, count: int, kind: Callable[[int], Object]) -> list[float]:
         """Seconds of each filter; between two of them a pod is placed somewhere."""
@@ -94,7 +94,8 @@ class Core:
             node = self._draw.choice(self.names)
             placement = self.decisions.place(pod, pod.request, node)
             if isinstance(placement, PodPlacement):
-                self.capacity.ledger.reserve(f"u{number}", "default", "p", reservation(node, placement.containers, 0.0))
+                shares = Hold.of_shares(f"u{number}", "default", "p", node, placement.containers, 0.0)
+                self.capacity.ledger.hold(shares)
         return count / (time.thread_time() - began)
 
 

@@ -13,8 +13,8 @@ from lamina.core.inventory_status import HeldRoom
 from lamina.core.ledger import Taken
 from lamina.core.objects import write_spec
 from lamina.dialects import fill_defaults, parse
+from lamina.ledger.holds import Hold, Why
 from lamina.ledger.ledger import DoesNotFit
-from lamina.ledger.pod_holding import Reservation
 from lamina.operations.dashboard.view import document_of
 from lamina.ports.kube import GRANTS, PODS, Object
 from lamina.report.cluster_view import ClusterObjects, ClusterView, view_of
@@ -163,7 +163,7 @@ class World:
         uid = waits["metadata"]["uid"]
         taken = {gpu: Taken(1, memory_mib)}
         try:
-            self.bench.ledger.reserve(uid, "other", name, Reservation(node, taken, float("inf")))
+            self.bench.ledger.hold(Hold(uid, "other", name, node, taken, float("inf"), Why.GRANT))
         except DoesNotFit:
             return
         held = HeldRoom(namespace="other", pod=name, pod_uid=uid, gpu=gpu, memory_mib=memory_mib)

@@ -11,6 +11,7 @@ from lamina.configuration import load
 from lamina.controller.binding import bound_labels, orphan_grants
 from lamina.controller.binding.binder import LONGEST_ATTEMPT_S
 from lamina.errors import Outside
+from lamina.ledger.holds import Why
 from lamina.ledger.ledger import UNCONFIRMED_S
 from lamina.ledger.pod_stages import PodState, Stage
 from lamina.ports.kube import GRANTS, PODS, Conflict, Kube, NotFound, Object, Refused, Unreachable
@@ -234,7 +235,7 @@ async def left_behind(bench: Bench, **limits: object) -> Object:
     failing(bench, "bind", Unreachable("lost"))
     await bench.bind(pod)
     repaired(bench)
-    bench.ledger.release(pod["metadata"]["uid"])
+    bench.ledger.release(pod["metadata"]["uid"], Why.GRANT)
     return pod
 
 

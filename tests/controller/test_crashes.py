@@ -11,7 +11,8 @@ from lamina.controller.binding import orphan_grants
 from lamina.controller.binding.binder import LONGEST_ATTEMPT_S
 from lamina.controller.binding.turns import Turns
 from lamina.ledger.grant_objects import grant_record
-from lamina.ledger.ledger import RESERVATION_S, UNCONFIRMED_S
+from lamina.ledger.holds import GRANT_S
+from lamina.ledger.ledger import UNCONFIRMED_S
 from lamina.ledger.pod_stages import pod_state
 from lamina.ports.kube import GRANTS, LEASES, PODS, Conflict, Object
 from lamina.ports.kube.fake_network import DecoratedKube
@@ -107,7 +108,7 @@ class Crash:
         """The second replica leads alone, and time passes; returns a third one that has read everything."""
         for _ in range(3):
             await self._read(self.two)
-            self.clock.time += LONGEST_ATTEMPT_S + RESERVATION_S + UNCONFIRMED_S
+            self.clock.time += LONGEST_ATTEMPT_S + GRANT_S + UNCONFIRMED_S
             self.two.ledger.expire(self.clock.time)
             await orphan_grants.remove_orphan_grants(self.two.context, self.two.locks)
             for pod in self.pods:

@@ -9,6 +9,7 @@ from typing import Any
 import pytest
 
 from lamina.controller.eviction.preemption import PAUSE_S, SETTLED_S
+from lamina.ledger.holds import Why
 from lamina.ledger.pod_stages import PodState, Stage
 from lamina.ports.clock import FakeClock
 from lamina.ports.kube import DISRUPTION_BUDGETS, PODS, NotFound, Object, Refused
@@ -291,7 +292,7 @@ async def test_the_room_of_a_nominated_pod_is_known_until_it_is_placed(cluster: 
     await cluster.refused(high)
     node = await cluster.nominated_node("high")
     (held,) = cluster.nominated.rooms()
-    assert (held.pod, held.node, held.nominated) == ("high", node, True)
+    assert (held.pod, held.node, held.why) == ("high", node, Why.NOMINATION)
     assert [each.memory_mib for each in held.taken.values()] == [MIB]
     assert held.uncounted == {}, "its victims hold all of it"
     await cluster.report()

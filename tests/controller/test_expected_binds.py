@@ -178,7 +178,7 @@ class LostAnswer(FakeKube):
         return created
 
 
-async def test_the_reservation_of_an_attempt_to_bind_is_left_alone() -> None:
+async def test_the_hold_of_an_attempt_to_bind_is_left_alone() -> None:
     """It covers a grant that may exist."""
     bench = Bench(LostAnswer())
     bench.offer("node-0", *gpus(1))

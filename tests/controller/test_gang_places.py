@@ -8,7 +8,7 @@ from lamina.controller.gangs.search import PlanSearch
 from lamina.controller.scheduling.decisions import FilterResult
 from lamina.core.ledger import taken_by
 from lamina.dialects.groups import GROUP_LABEL
-from lamina.ledger.ledger import reservation
+from lamina.ledger.holds import Hold
 from lamina.ledger.pods import ParsedPod
 from lamina.placement import PodPlacement
 from lamina.ports.kube import PODS, Object
@@ -37,12 +37,12 @@ async def learned() -> Bench:
 
 
 def take(bench: Bench, pod: ParsedPod, node: str) -> dict[str, object]:
-    """Reserve for the pod what it would get on the node."""
+    """Hold for the pod what it would get on the node."""
     assert pod.request is not None
     placement = bench.decisions.place(pod, pod.request, node)
     assert isinstance(placement, PodPlacement)
-    shares = reservation(node, placement.containers, bench.clock.monotonic())
-    bench.ledger.reserve(pod.uid or pod.name, "default", pod.name, shares)
+    owner, now = (pod.uid or pod.name, "default", pod.name), bench.clock.monotonic()
+    bench.ledger.hold(Hold.of_shares(*owner, node, placement.containers, now))
     return dict(taken_by(placement.containers))
 
 

@@ -9,6 +9,7 @@ import pytest
 from lamina.controller.gangs import coordinator, group_reader, held_gangs
 from lamina.controller.gangs.coordinator import GangCoordinator
 from lamina.errors import Outside
+from lamina.ledger.holds import Why
 from lamina.ports.kube import PLUGIN_POD_GROUPS, PODS, Kube, Object
 from lamina.ports.kube.fake import FakeKube
 from tests.controller.binders import Bench
@@ -56,7 +57,7 @@ async def test_the_place_of_a_member_whose_binding_fails_stays_held(bench: Bench
     assert await answer(bench, made, pods[1], "node-0") == "" and await bench.bind(pods[1]) == ""
     bench.leads = False
     assert await bench.bind(pods[0]) == "this replica of the controller is not the leader"
-    bench.ledger.release(pods[0]["metadata"]["uid"])
+    bench.ledger.release(pods[0]["metadata"]["uid"], Why.GROUP)
     made.restore_place(bench.args(pods[0], "node-0"))
     assert held(bench) == [20000, 20000]
     bench.leads = True

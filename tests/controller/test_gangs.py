@@ -10,6 +10,7 @@ import pytest
 from lamina.controller.gangs import coordinator, held_gangs
 from lamina.dialects.containers import quote
 from lamina.dialects.groups import GROUP_ANNOTATION, GROUP_APIS, GROUP_LABEL, KUBERNETES
+from lamina.ledger.holds import Hold
 from lamina.ledger.ledger import DoesNotFit
 from lamina.ports.clock import FakeClock
 from lamina.ports.kube import GRANTS, PODS, VOLCANO_POD_GROUPS, Object
@@ -248,14 +249,14 @@ async def test_places_are_held_for_all_or_none(monkeypatch: pytest.MonkeyPatch) 
     made = bench.coordinator()
     await group(bench, "a", 2)
     pods = [await bench.kube.create(PODS, member("a", number)) for number in range(2)]
-    real = bench.ledger.reserve
+    real = bench.ledger.hold
 
-    def reserve(uid: str, *rest: Any) -> None:
-        if uid == pods[1]["metadata"]["uid"]:
+    def hold(wanted: Hold) -> None:
+        if wanted.uid == pods[1]["metadata"]["uid"]:
             raise DoesNotFit("pod default/a-1 has ended")
-        real(uid, *rest)
+        real(wanted)
 
-    monkeypatch.setattr(bench.ledger, "reserve", reserve)
+    monkeypatch.setattr(bench.ledger, "hold", hold)
     assert await answer(bench, made, pods[0], "node-0") == "pod default/a-1 has ended"
     assert [bench.memory(gpu=f"GPU-{number}") for number in range(2)] == [0, 0]
 

@@ -7,7 +7,7 @@ from lamina.agent.state.cluster import ClusterClient
 from lamina.controller.capacity.inventory_status import MOST_WRITES, WRITES_WHEN_BUSY, InventoryStatuses
 from lamina.core.gpus import Gpu
 from lamina.core.ledger import Taken
-from lamina.ledger.pod_holding import Hold, Reservation
+from lamina.ledger.holds import Hold, Why
 from lamina.ports.kube import INVENTORIES, NotFound, Object, Unreachable
 from lamina.ports.kube.fake import FakeKube
 from tests.controller.binders import Bench
@@ -179,15 +179,14 @@ async def test_room_that_is_held_for_longer_than_a_moment_is_listed_until_it_is_
     await statuses.offer("node-0", *gpus(1))
     ledger, now = statuses.bench.ledger, statuses.bench.clock.monotonic()
     free = (await statuses.step())["node-0"]
-    held = Reservation("node-0", {"GPU-0": Taken(1, 3000, 40)}, now + 60)
-    ledger.reserve("uid", "default", "p", held)
-    assert "holds" not in (await statuses.step())["node-0"], "most reservations become grants at once"
+    ledger.hold(Hold("uid", "default", "p", "node-0", {"GPU-0": Taken(1, 3000, 40)}, now + 60, Why.GRANT))
+    assert "holds" not in (await statuses.step())["node-0"], "most holds become grants at once"
     (listed,) = (await statuses.step())["node-0"]["holds"]
     until = int(statuses.bench.clock.wall() + 60)
     named = {"namespace": "default", "pod": "p", "podUID": "uid", "gpu": "GPU-0"}
     assert listed == named | {"memoryMiB": 3000, "cores": 40, "until": until}
     assert (await statuses.step())["node-0"]["holds"] == [listed]
-    ledger.release("uid")
+    ledger.release("uid", Why.GRANT)
     assert (await statuses.step())["node-0"] == free
 
 
@@ -198,7 +197,7 @@ async def test_room_for_which_pods_are_evicted_is_listed_at_once_and_what_they_l
     free = (await statuses.step())["node-0"]
     taken, left = {"GPU-0": Taken(1, 3000, 40)}, {"GPU-0": Taken(0, 1000, 10)}
     until = statuses.bench.clock.monotonic() + end
-    statuses.nominated = [Hold("uid", "default", "p", "node-0", taken, until, nominated=True, uncounted=left)]
+    statuses.nominated = [Hold("uid", "default", "p", "node-0", taken, until, Why.NOMINATION, left)]
     status = (await statuses.step())["node-0"]
     named = {"namespace": "default", "pod": "p", "podUID": "uid", "gpu": "GPU-0", "nominated": True}
     ends = {} if end == float("inf") else {"until": int(statuses.bench.clock.wall() + end)}

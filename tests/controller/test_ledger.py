@@ -10,8 +10,9 @@ from lamina.core.grants import ContainerGrant, Grant, Share
 from lamina.core.ledger import NOTHING, Taken
 from lamina.core.mig import Placed
 from lamina.core.requests import ContainerRequest, PodRequest
-from lamina.ledger.ledger import REMEMBERED_S, RESERVATION_S, UNCONFIRMED_S, DoesNotFit, Ledger, reservation
-from lamina.ledger.pod_holding import GrantRecord, Reservation
+from lamina.ledger.holds import GRANT_S, Hold, Why
+from lamina.ledger.ledger import REMEMBERED_S, UNCONFIRMED_S, DoesNotFit, Ledger
+from lamina.ledger.pod_holding import GrantRecord
 from lamina.ledger.pod_stages import PodState, Stage
 from lamina.ledger.pods import parse_pod
 from lamina.ledger.ungranted_pods import RunningRequest, largest_holdings, running_request
@@ -46,32 +47,55 @@ def taken(ledger: Ledger, node: str = "node-0", *, without: str = "") -> int:
     return ledger.totals.taken(node, without=without).get("GPU-0", NOTHING).memory_mib
 
 
-def reserve(ledger: Ledger, pod: str, memory: int, **rest: object) -> None:
-    at = reservation("node-0", shares(memory, **rest), 0)  # type: ignore[arg-type]
-    ledger.reserve(pod, "default", "p", at)
+def hold(ledger: Ledger, pod: str, memory: int, **rest: object) -> None:
+    ledger.hold(held_shares(pod, memory, **rest))
 
 
-def test_a_reservation_counts_until_it_lapses(ledger: Ledger) -> None:
-    reserve(ledger, "u1", 5000)
-    ledger.expire(RESERVATION_S - 1)
+def held_shares(pod: str, memory: int, why: Why = Why.GRANT, **rest: object) -> Hold:
+    return Hold.of_shares(pod, "default", "p", "node-0", shares(memory, **rest), 0, why)  # type: ignore[arg-type]
+
+
+def test_a_hold_counts_until_it_lapses(ledger: Ledger) -> None:
+    hold(ledger, "u1", 5000)
+    ledger.expire(GRANT_S - 1)
     assert taken(ledger) == 5000 and taken(ledger, without="u1") == 0
-    ledger.expire(RESERVATION_S)
+    ledger.expire(GRANT_S)
     assert taken(ledger) == 0
 
 
-def test_a_grant_takes_the_place_of_its_reservation(ledger: Ledger) -> None:
-    reserve(ledger, "u1", 1000)
+def test_a_hold_is_released_only_for_its_reason(ledger: Ledger) -> None:
+    """So what is held for an attempt to bind outlives the answer that the bind was expected for."""
+    ledger.hold(held_shares("u1", 5000, Why.BIND))
+    ledger.hold(held_shares("u1", 4000, Why.GRANT))
+    assert not ledger.release("u1", Why.BIND) and taken(ledger) == 4000
+    assert ledger.release("u1", Why.GRANT) and taken(ledger) == 0
+    assert not ledger.release("u1", Why.GRANT), "nothing is held any more"
+
+
+def test_room_for_several_pods_is_held_for_all_or_none(ledger: Ledger) -> None:
+    holds = [held_shares(f"u{number}", 4000, Why.PLAN) for number in range(3)]
+    ledger.hold(holds[2])
+    ledger.observe_pod("u1", DONE, 0)
+    with pytest.raises(DoesNotFit, match="has ended"):
+        ledger.hold_all(holds)
+    assert list(ledger.holds()) == [] and taken(ledger) == 0
+    ledger.hold_all([holds[0], holds[2]])
+    assert list(ledger.holds()) == [holds[0], holds[2]] and taken(ledger) == 8000
+
+
+def test_a_grant_takes_the_place_of_its_hold(ledger: Ledger) -> None:
+    hold(ledger, "u1", 1000)
     ledger.observe_grant(record())
     assert taken(ledger) == 1000
-    ledger.release("u1")
+    ledger.release("u1", Why.GRANT)
     assert taken(ledger) == 1000
 
 
-def test_a_grant_of_other_size_counts_with_the_larger_until_the_reservation_ends(ledger: Ledger) -> None:
-    reserve(ledger, "u1", 4000)
+def test_a_grant_of_other_size_counts_with_the_larger_until_the_hold_ends(ledger: Ledger) -> None:
+    hold(ledger, "u1", 4000)
     ledger.observe_grant(record(memory=1000))
     assert taken(ledger) == 4000
-    ledger.release("u1")
+    ledger.release("u1", Why.GRANT)
     assert taken(ledger) == 1000
 
 
@@ -88,10 +112,10 @@ def test_a_grant_of_other_size_counts_with_the_larger_until_the_reservation_ends
 def test_what_does_not_fit_is_refused_and_changes_nothing(
     ledger: Ledger, first: dict[str, object], more: dict[str, object], sentence: str
 ) -> None:
-    reserve(ledger, "u1", **first)  # type: ignore[arg-type]
+    hold(ledger, "u1", **first)  # type: ignore[arg-type]
     before = dict(ledger.totals.taken("node-0"))
     with pytest.raises(DoesNotFit, match=sentence):
-        reserve(ledger, "u2", **more)  # type: ignore[arg-type]
+        hold(ledger, "u2", **more)  # type: ignore[arg-type]
     assert ledger.totals.taken("node-0") == before and not ledger.totals.holds("u2", "node-0")
 
 
@@ -101,9 +125,9 @@ A100 = Gpu(
 )  # fmt: skip
 
 
-def instance(profile: str, start: int) -> Reservation:
+def instance(profile: str, start: int) -> Hold:
     share = Share(gpu="GPU-0", memory_mib=9856, cores=14, mode=Mode.MIG, mig=MigInstance(profile=profile, start=start))
-    return reservation("node-0", (ContainerGrant(name="main", shares=(share,)),), 0)
+    return Hold.of_shares("u1", "default", "p", "node-0", (ContainerGrant(name="main", shares=(share,)),), 0)
 
 
 @pytest.mark.parametrize(
@@ -124,23 +148,22 @@ def instance(profile: str, start: int) -> Reservation:
             instance("1g.5gb", 7),
             "for a MIG instance: 1g.5gb cannot begin at 7 of",
         ),
-        (instance("1g.5gb", 6), reservation("node-0", shares(1), 0), "pods keep the GPU in the mode mig"),
-        (reservation("node-0", shares(1), 0), instance("1g.5gb", 6), "pods keep the GPU in the mode quota"),
+        (instance("1g.5gb", 6), held_shares("u1", 1), "pods keep the GPU in the mode mig"),
+        (held_shares("u1", 1), instance("1g.5gb", 6), "pods keep the GPU in the mode quota"),
         (instance("1g.5gb", 6), instance("9g.5gb", 0), "A100-40GB has no MIG profile 9g.5gb"),
     ],
 )
-def test_instances_never_overlap_and_modes_never_mix(
-    ledger: Ledger, first: Reservation, more: Reservation, sentence: str
-) -> None:
+def test_instances_never_overlap_and_modes_never_mix(ledger: Ledger, first: Hold, more: Hold, sentence: str) -> None:
     ledger.observe_inventory(inventory("node-0", A100))
-    ledger.reserve("u1", "default", "p", first)
+    ledger.hold(first)
+    more = more._replace(uid="u2", pod="q")
     before = dict(ledger.totals.taken("node-0"))
     with pytest.raises(DoesNotFit, match=sentence):
-        ledger.reserve("u2", "default", "q", more)
+        ledger.hold(more)
     assert ledger.totals.taken("node-0") == before
-    ledger.release("u1")
+    ledger.release("u1", Why.GRANT)
     if "9g" not in sentence and "at 7" not in sentence:
-        ledger.reserve("u2", "default", "q", more)
+        ledger.hold(more)
 
 
 @pytest.mark.parametrize(
@@ -163,29 +186,29 @@ def test_an_instance_goes_where_policy_and_what_is_there_let_it(
 ) -> None:
     ledger.observe_inventory(inventory("node-0", msgspec.structs.replace(A100, **gpu)))
     if fits:
-        ledger.reserve("u1", "default", "p", instance("1g.5gb", 6))
+        ledger.hold(instance("1g.5gb", 6))
         assert ledger.totals.taken("node-0")["GPU-0"].instances == (Placed("1g.5gb", 6),)
     else:
         with pytest.raises(DoesNotFit):
-            ledger.reserve("u1", "default", "p", instance("1g.5gb", 6))
+            ledger.hold(instance("1g.5gb", 6))
 
 
 def test_slots_are_a_limit(ledger: Ledger) -> None:
     for number in range(10):
-        reserve(ledger, f"u{number}", 1)
+        hold(ledger, f"u{number}", 1)
     with pytest.raises(DoesNotFit, match="all 10 slots are taken"):
-        reserve(ledger, "another", 1)
+        hold(ledger, "another", 1)
 
 
 def test_a_node_without_inventory_and_a_sick_gpu_take_nothing(ledger: Ledger) -> None:
     with pytest.raises(DoesNotFit, match="node node-9 has no inventory"):
-        ledger.reserve("u", "default", "p", Reservation("node-9", {"GPU-0": Taken(1, 1)}, 60))
+        ledger.hold(Hold("u", "default", "p", "node-9", {"GPU-0": Taken(1, 1)}, 60, Why.GRANT))
     sick = gpus(1)[0].__class__(
         uuid="GPU-0", index=0, model="m", memory_mib=1, capacity_mib=1, healthy=False, reason="XID 79"
     )
     ledger.observe_inventory(inventory("node-0", sick))
     with pytest.raises(DoesNotFit, match="no healthy GPU \\(XID 79\\)"):
-        reserve(ledger, "u1", 1)
+        hold(ledger, "u1", 1)
 
 
 @pytest.mark.parametrize("end", [Stage.FINISHED, Stage.GONE])
@@ -197,7 +220,7 @@ def test_the_end_of_a_pod_frees_its_share_whatever_comes_late(ledger: Ledger, en
     ledger.observe_grant(record())
     assert taken(ledger) == 0
     with pytest.raises(DoesNotFit, match="pod default/p has ended"):
-        reserve(ledger, "u1", 1)
+        hold(ledger, "u1", 1)
 
 
 def test_a_late_word_of_a_pod_without_node_takes_its_node_not_away(ledger: Ledger) -> None:
@@ -267,9 +290,9 @@ def test_a_grant_that_contradicts_its_pod_comes_into_doubt(ledger: Ledger, state
 
 def test_an_attempt_under_way_is_not_doubted(ledger: Ledger) -> None:
     ledger.observe_grant(record())
-    reserve(ledger, "u1", 1000)
+    hold(ledger, "u1", 1000)
     assert ledger.contradicted_grants(0) == ledger.contradicted_grants(UNCONFIRMED_S) == []
-    ledger.release("u1")
+    ledger.release("u1", Why.GRANT)
     assert ledger.contradicted_grants(UNCONFIRMED_S) == [] and len(ledger.contradicted_grants(2 * UNCONFIRMED_S)) == 1
 
 

@@ -25,7 +25,8 @@ from lamina.core.ledger import NOTHING, Taken, taken_by
 from lamina.core.mig_cards import MIG_CARDS
 from lamina.core.sizes import RESIZE, RESIZE_STATUS, RESIZE_WHEN_HELD, WAIT, AppliedSize, usable
 from lamina.ledger.grant_objects import grant_record
-from lamina.ledger.ledger import RESERVATION_S, UNCONFIRMED_S
+from lamina.ledger.holds import GRANT_S
+from lamina.ledger.ledger import UNCONFIRMED_S
 from lamina.ledger.pod_stages import pod_state
 from lamina.ledger.pods import parse_pod
 from lamina.ledger.resized_pods import resized_pod
@@ -221,7 +222,7 @@ class Cluster(RuleBasedStateMachine):
             ledger.observe_grant(grant_record(obj))
 
     @rule(
-        seconds=st.sampled_from([1.0, UNCONFIRMED_S, RESERVATION_S]),
+        seconds=st.sampled_from([1.0, UNCONFIRMED_S, GRANT_S]),
         faults=st.sets(st.sampled_from(LossyKube.FAULTS), max_size=1),
     )
     def time_passes(self, seconds: float, faults: set[tuple[str, str]]) -> None:
@@ -286,7 +287,7 @@ class Cluster(RuleBasedStateMachine):
                 replica.offer(node, *given)
             self.listed(by)
         for _ in range(4):
-            self.time_passes(RESERVATION_S + UNCONFIRMED_S, set())
+            self.time_passes(GRANT_S + UNCONFIRMED_S, set())
             for _ in range(4):
                 self.a_replica_resizes_pods(by=0, faults=set())
                 self.agents_apply_sizes(held=set())

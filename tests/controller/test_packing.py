@@ -13,7 +13,7 @@ from lamina.core.grants import ContainerGrant, Share
 from lamina.core.host_size import HostSize, asked_by
 from lamina.core.requests import PodRequest
 from lamina.dialects import parse
-from lamina.ledger.ledger import reservation
+from lamina.ledger.holds import Hold
 from lamina.placement import PodPlacement
 from lamina.placement.packing import Ask
 from lamina.placement.packing.best_fit import best_fit
@@ -34,8 +34,8 @@ def cluster() -> Bench:
     for node in NODES:
         bench.offer(node, *gpus(2))
     share = Share(gpu="GPU-1", memory_mib=20_000, cores=50)
-    at = reservation("node-1", (ContainerGrant(name="main", shares=(share,)),), 0.0)
-    bench.ledger.reserve("held", "default", "held", at)
+    containers = (ContainerGrant(name="main", shares=(share,)),)
+    bench.ledger.hold(Hold.of_shares("held", "default", "held", "node-1", containers, 0.0))
     return bench
 
 
@@ -117,8 +117,8 @@ async def test_concurrent_preparations_may_end_in_any_order(monkeypatch: pytest.
     await tasks[1]
     taken = tuple(Share(gpu=f"GPU-{number}", memory_mib=25_000, cores=50) for number in range(2))
     for each in (bench, other):
-        at = reservation("node-0", (ContainerGrant(name="main", shares=taken),), 0.0)
-        each.ledger.reserve("taker", "default", "taker", at)
+        containers = (ContainerGrant(name="main", shares=taken),)
+        each.ledger.hold(Hold.of_shares("taker", "default", "taker", "node-0", containers, 0.0))
     bench.decisions.scores(bench.parse(pods[1]), NODES).by_node()
     may_end[0].set()
     await tasks[0]

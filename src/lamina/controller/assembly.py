@@ -287,7 +287,7 @@ def tasks_of(controller: Controller, listener: socket.socket) -> list[Coroutine[
         "election": controller.election.run,
         "leader label": lambda: label.run(ready),
         "webhook registration": lambda: registration.run(ready),
-        "reservations": lambda: _every(clock, _EXPIRE_S, lambda: _expire_reservations(context)),
+        "holds": lambda: _every(clock, _EXPIRE_S, lambda: _expire_holds(context)),
         "waiting pods": lambda: _every(clock, _RETRY_S, retries.step),
         "pod groups": lambda: _every(clock, _EXPIRE_S, lambda: _expire_gangs(controller)),
         "orphan grants": lambda: _every(clock, _EXPIRE_S, lambda: _remove_orphan_grants(controller)),
@@ -337,7 +337,7 @@ async def _follow_configuration(controller: Controller) -> None:
         )
 
 
-async def _expire_reservations(context: Context) -> None:
+async def _expire_holds(context: Context) -> None:
     context.ledger.expire(context.now())
 
 

@@ -5,8 +5,9 @@ docs/how-to/use-as-a-library.md shows it at work.
 """
 
 from lamina.ledger.grant_objects import grant_object, grant_record
-from lamina.ledger.ledger import DoesNotFit, Ledger, reservation
-from lamina.ledger.pod_holding import GrantRecord, Hold, Reservation
+from lamina.ledger.holds import Hold, Why
+from lamina.ledger.ledger import DoesNotFit, Ledger
+from lamina.ledger.pod_holding import GrantRecord
 from lamina.ledger.pod_rules import PodRules
 from lamina.ledger.pod_stages import PodState, Stage, pod_state
 from lamina.ledger.pods import ParsedPod, parse_pod
@@ -20,12 +21,11 @@ __all__ = [
     "ParsedPod",
     "PodRules",
     "PodState",
-    "Reservation",
     "ResourceQuotas",
     "Stage",
+    "Why",
     "grant_object",
     "grant_record",
     "parse_pod",
     "pod_state",
-    "reservation",
 ]

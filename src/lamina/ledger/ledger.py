@@ -1,28 +1,28 @@
 """Which pod holds what of every GPU: the one place that decides whether something still fits.
 
 Three sources feed it: inventories (which GPUs exist), grants (what pods were given) and pods (whether they still run).
-A reservation stands for a grant that is being created. A pod holds what its grant says from the moment of its
-reservation until the pod has finished or is gone, even if the grant disappears: a running container keeps its memory
-when a person deletes the record. A pod whose processes outlive it holds the same until they have ended. A grant without
-its pod counts until it is certain that the pod is gone.
+A hold stands for a grant that is expected. A pod holds what its grant says from the moment of its hold until the pod
+has finished or is gone, even if the grant disappears: a running container keeps its memory when a person deletes the
+record. A pod whose processes outlive it holds the same until they have ended. A grant without its pod counts until it
+is certain that the pod is gone.
 
 All times are seconds of a monotonic clock and are passed in. Nothing here awaits, so for every other task checking and
-reserving are one step.
+holding are one step.
 """
 
-from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from typing import NamedTuple
 
 from msgspec import structs
 
 from lamina.core.claims import HeldClaim
 from lamina.core.gpus import Inventory
-from lamina.core.grants import ContainerGrant
-from lamina.core.ledger import NOTHING, Taken, taken_by
+from lamina.core.ledger import NOTHING, Taken
 from lamina.core.survivors import Survivor
 from lamina.errors import LaminaError
+from lamina.ledger.holds import Hold, Why
 from lamina.ledger.lingering_pods import REMEMBERED_S, LingeringPods
-from lamina.ledger.pod_holding import GrantRecord, Hold, PodHolding, Reservation
+from lamina.ledger.pod_holding import GrantRecord, PodHolding
 from lamina.ledger.pod_reports import PodReport, PodReports, without_pods
 from lamina.ledger.pod_stages import PodState, Stage
 from lamina.ledger.totals import HeldByNode, Totals
@@ -32,8 +32,6 @@ from lamina.placement.explanation.sentences import sentence_of_shares
 from lamina.placement.rules.refusal import refusal_of_shares
 from lamina.placement.state.nodes import GpuState
 
-RESERVATION_S = 60.0
-"""How long a reservation waits for its grant. An attempt to bind is given up well before."""
 UNCONFIRMED_S = 30.0
 """How long a grant may contradict what is known of its pod before the API server is asked."""
 
@@ -63,7 +61,7 @@ class PublishedInventory(NamedTuple):
 
 
 class Ledger:
-    """Takes observations and reservations, see the module; `totals` has the sums that follow from them.
+    """Takes observations and holds, see the module; `totals` has the sums that follow from them.
 
     `changed` is called with each node whose free capacity may have changed.
     """
@@ -78,7 +76,7 @@ class Ledger:
         self._pods: dict[str, PodState] = {}
         self._holdings: dict[str, PodHolding] = {}
         self._unsettled: dict[str, PodHolding] = {}
-        """The few that the passage of time may change: with a reservation, or in contradiction to their pod."""
+        """The few that the passage of time may change: with a hold, or in contradiction to their pod."""
         self._deleted_grants: dict[str, float] = {}
         self._deleted_pods: dict[str, float] = {}
         self._unobserved_deletions: dict[str, float] = {}
@@ -198,19 +196,29 @@ class Ledger:
         """The pod is deleted; whether its containers had `stopped` before."""
         self.observe_pod(uid, PodState(Stage.GONE), now, stopped=stopped)
 
-    # Reservations.
+    # Holds.
 
-    def reserve(self, pod_uid: str, namespace: str, pod: str, reservation: Reservation) -> None:
-        """Reserve shares for the pod, until the time is up or a grant on that node takes their place.
+    def hold(self, hold: Hold) -> None:
+        """Hold this room, until the time is up or a grant on that node takes its place.
 
-        Raises DoesNotFit, and then nothing has changed. A later reservation of a pod replaces the earlier one.
+        Raises DoesNotFit, and then nothing has changed. A later hold of a pod replaces the earlier one.
         """
-        if self.pod(pod_uid).ended:
-            raise DoesNotFit(f"pod {namespace}/{pod} has ended")
-        self._check_fit(reservation.node, reservation.taken, without=pod_uid)
-        holding = self._holding(pod_uid, namespace, pod)
-        holding.reservation = reservation
-        self._update(pod_uid, holding)
+        if self.pod(hold.uid).ended:
+            raise DoesNotFit(f"pod {hold.namespace}/{hold.pod} has ended")
+        self._check_fit(hold.node, hold.taken, without=hold.uid)
+        holding = self._holding(hold.uid, hold.namespace, hold.pod)
+        holding.hold = hold
+        self._update(hold.uid, holding)
+
+    def hold_all(self, holds: Sequence[Hold]) -> None:
+        """Hold the room of several pods. Raises DoesNotFit, and then nothing is held for any of them."""
+        try:
+            for hold in holds:
+                self.hold(hold)
+        except DoesNotFit:
+            for hold in holds:
+                self._drop_hold(hold.uid)
+            raise
 
     def verify_holdings(self, pod_uid: str, node: str) -> None:
         """Raises DoesNotFit where the pod holds more of the node than others leave."""
@@ -219,17 +227,20 @@ class Ledger:
             raise DoesNotFit(f"the pod with the UID {pod_uid} no longer holds anything on node {node}")
         self._check_fit(node, held, without=pod_uid)
 
-    def release(self, pod_uid: str) -> None:
-        """Drop the pod's reservation, if there is one."""
-        holding = self._holdings.get(pod_uid)
-        if holding is not None and holding.reservation is not None:
-            holding.reservation = None
-            self._update(pod_uid, holding)
+    def release(self, pod_uid: str, why: Why) -> bool:
+        """Drop the pod's hold if that is why it is held. Returns whether it was."""
+        hold = self.hold_of(pod_uid)
+        if hold is None or hold.why is not why:
+            return False
+        self._drop_hold(pod_uid)
+        return True
 
     def expire(self, now: float) -> None:
-        """Drop reservations whose time is up, and forget deleted pods and grants after REMEMBERED_S."""
-        for uid in [uid for uid, holding in self._unsettled.items() if holding.expired(now)]:
-            self.release(uid)
+        """Drop holds whose time is up, and forget deleted pods and grants after REMEMBERED_S."""
+        holds = [each.hold for each in self._unsettled.values() if each.hold is not None]
+        for hold in holds:
+            if hold.until <= now:
+                self._drop_hold(hold.uid)
         for uid in self._survivors.expire(now):
             self.silent_releases += 1
             if (late := self._holdings.get(uid)) is not None:
@@ -249,7 +260,7 @@ class Ledger:
         """Pods whose grants have contradicted what is known of the pod, at each call for UNCONFIRMED_S."""
         unconfirmed = []
         for uid, holding in self._unsettled.items():
-            if not holding.grants or holding.reservation is not None:
+            if not holding.grants or holding.hold is not None:
                 holding.unconfirmed_since = None
             elif holding.unconfirmed_since is None:
                 holding.unconfirmed_since = now
@@ -270,15 +281,15 @@ class Ledger:
         """Whether a container of the pod that can hold a GPU has started."""
         return pod_uid in self._running.get(self.pod(pod_uid).node, {})
 
-    def reservation_of(self, pod_uid: str) -> Reservation | None:
+    def hold_of(self, pod_uid: str) -> Hold | None:
         holding = self._holdings.get(pod_uid)
-        return holding.reservation if holding else None
+        return holding.hold if holding else None
 
     def holds(self) -> Iterator[Hold]:
-        """The reservations of pods without a grant."""
-        for uid, holding in self._unsettled.items():
-            if holding.reservation is not None and not holding.grants:
-                yield Hold(uid, holding.namespace, holding.pod, *holding.reservation)
+        """The holds of pods without a grant."""
+        for holding in self._unsettled.values():
+            if holding.hold is not None and not holding.grants:
+                yield holding.hold
 
     def records(self) -> Iterator[GrantRecord]:
         """All grants that hold something."""
@@ -353,6 +364,12 @@ class Ledger:
             if cause is not None:
                 raise DoesNotFit(f"GPU {uuid} of node {node}: {sentence_of_shares(cause, shares, state)}")
 
+    def _drop_hold(self, uid: str) -> None:
+        holding = self._holdings.get(uid)
+        if holding is not None and holding.hold is not None:
+            holding.hold = None
+            self._update(uid, holding)
+
     def _drop_superseded_grants(self, holding: PodHolding) -> None:
         """Forget deleted grants on a node where the pod has one that exists: the pod was bound with that one."""
         existing = {record.grant.node for uid, record in holding.grants.items() if uid not in self._deleted_grants}
@@ -378,7 +395,7 @@ class Ledger:
             uid = each.pod_uid
             holding = self._holdings.get(uid) or PodHolding(self._survivors.namespace(uid), each.pod)
             self._holdings[uid] = holding
-            if not holding.grants and holding.reservation is None and not self._is_alive(uid):
+            if not holding.grants and holding.hold is None and not self._is_alive(uid):
                 holding.namespace = self._survivors.namespace(uid)
             self._update(uid, holding)
         for uid, running in list(self._running.get(node, {}).items()):
@@ -401,7 +418,7 @@ class Ledger:
         running = self._running.get(pod.node, {}).get(uid)
         inventory = self._inventories.get(pod.node)
         certain = bool(holding.grants) and not holding.uncertain
-        if running is None or inventory is None or certain or holding.reservation is not None:
+        if running is None or inventory is None or certain or holding.hold is not None:
             return holding.by_node()
         if inventory.offers_native_devices(running.request.native_devices):
             return {}  # kubelet gave it its devices, and no grant was needed
@@ -413,13 +430,8 @@ class Ledger:
         self.totals.update(uid, holding.namespace, held)
         if not held:
             self._holdings.pop(uid, None)
-        if held and (holding.reservation is not None or (holding.grants and not holding.agrees_with(self.pod(uid)))):
+        if held and (holding.hold is not None or (holding.grants and not holding.agrees_with(self.pod(uid)))):
             self._unsettled[uid] = holding
         else:
             self._unsettled.pop(uid, None)
             holding.unconfirmed_since = None
-
-
-def reservation(node: str, containers: Iterable[ContainerGrant], now: float) -> Reservation:
-    """The reservation of these containers' shares on `node`, made at `now`."""
-    return Reservation(node, taken_by(containers), now + RESERVATION_S)

@@ -51,7 +51,7 @@ from lamina.ports.kube import (
 )
 from lamina.report import claim_shares
 from lamina.report.claim_quotas import NOT_CHECKED, WaitingForQuotas, waits_for_check
-from lamina.report.holds import RoomOfNode, hold_lines, read_holds, reserve_holds
+from lamina.report.holds import RoomOfNode, count_holds, hold_lines, read_holds
 from lamina.report.native_capacity import counted, forbidden, missing
 from lamina.report.parse_cache import ParseCache
 from lamina.report.pod_claims import IMPLICIT, NO_CLAIMS, ClaimObjects, PodClaims, read_claims
@@ -139,7 +139,7 @@ class ClusterView:
         if request is None and not claims:
             return None
         uid = pod["metadata"]["uid"]
-        if request is not None and (self.ledger.grants_of(uid) or self.ledger.reservation_of(uid)):
+        if request is not None and (self.ledger.grants_of(uid) or self.ledger.hold_of(uid)):
             lacking = self.lacking(pod, request)
             return explain(request, [self.node(name, without=uid) for name in sorted(self.inventories)], lacking)
         # Pending replicas request the same of the same nodes, so one search serves all of them.
@@ -389,7 +389,7 @@ def _ledger(
         if record.grant.pod_uid in alive:
             ledger.observe_grant(record)
     leaving = {pod.uid for pod in pods if pod.parsed.metadata.get("deletionTimestamp")}
-    reserve_holds(ledger, holds, leaving)
+    count_holds(ledger, holds, leaving)
     return ledger
 
 

@@ -11,8 +11,8 @@ import msgspec
 from lamina.core.inventory_status import HeldRoom
 from lamina.core.ledger import Taken, beyond
 from lamina.dialects.groups import group_of
+from lamina.ledger.holds import Hold, Why
 from lamina.ledger.ledger import DoesNotFit, Ledger
-from lamina.ledger.pod_holding import Reservation
 from lamina.ports.kube import Object
 
 
@@ -35,7 +35,7 @@ def read_holds(inventories: Iterable[Object], now: float) -> tuple[RoomOfNode, .
     return tuple(found)
 
 
-def reserve_holds(ledger: Ledger, holds: Iterable[RoomOfNode], leaving: Set[str]) -> None:
+def count_holds(ledger: Ledger, holds: Iterable[RoomOfNode], leaving: Set[str]) -> None:
     """Count the holds of pods that wait, as the controller does. Pods with the UIDs `leaving` are being deleted: where
     pods are evicted, what they still hold counts once."""
     by_pod: dict[tuple[str, str], list[HeldRoom]] = {}
@@ -46,10 +46,12 @@ def reserve_holds(ledger: Ledger, holds: Iterable[RoomOfNode], leaving: Set[str]
         taken = {
             each.gpu: Taken(each.slots, each.memory_mib, each.cores, whole=each.whole, mps=each.mps) for each in rooms
         }
-        if any(each.nominated for each in rooms):
+        nominated = any(each.nominated for each in rooms)
+        if nominated:
             taken = beyond(taken, theirs[node])
+        why = Why.NOMINATION if nominated else Why.BIND
         with contextlib.suppress(DoesNotFit):  # another pod has it, or the GPU is gone
-            ledger.reserve(uid, rooms[0].namespace, rooms[0].pod, Reservation(node, taken, float("inf")))
+            ledger.hold(Hold(uid, rooms[0].namespace, rooms[0].pod, node, taken, math.inf, why))
 
 
 def hold_lines(holds: Iterable[RoomOfNode], pods: Mapping[str, Object]) -> Iterator[str]:

@@ -1,18 +1,18 @@
-"""Binding a pod: choose its shares, reserve them in the ledger, write the grant, take a turn, bind the pod to the node.
+"""Binding a pod: choose its shares, hold them in the ledger, write the grant, take a turn, bind the pod to the node.
 
     read the pod, unless the watch has reported it ──(bound before)──> check that it has its grant there
          │                                         └─(a claim serves it)──> bind it without a grant
          v
-    adopt an existing grant, or reserve shares and create a grant ──(refused)──> release the reservation
+    adopt an existing grant, or hold shares and create a grant ──(refused)──> release the hold
          │
          v
-    take a turn ──(refused)──> withdraw the grant, release the reservation
+    take a turn ──(refused)──> withdraw the grant, release the hold
          │
          v
-    bind the pod, with its compatibility annotations ──(refused)──> withdraw the grant, release the reservation
+    bind the pod, with its compatibility annotations ──(refused)──> withdraw the grant, release the hold
          │                                           └─(the pod has changed)──> read it and try again
          v
-    observe the pod as bound, release the reservation, complete the pod's labels in the background
+    observe the pod as bound, release the hold, complete the pod's labels in the background
 
 Where the API server did not answer, it is not known whether the step took effect: then the grant stays, and
 `orphan_grants` settles it later. Attempts for one pod run one after another; attempts for different pods run
@@ -36,6 +36,7 @@ from lamina.controller.scheduling.expected_binds import ExpectedBinds
 from lamina.core.requests import PodRequest
 from lamina.dra.containers import claims_of
 from lamina.errors import BadInput, LaminaError, NotYet, Outside
+from lamina.ledger.holds import Why
 from lamina.ledger.ledger import DoesNotFit
 from lamina.ledger.pod_holding import GrantRecord
 from lamina.ledger.pod_stages import PodState, Stage, pod_state
@@ -44,7 +45,7 @@ from lamina.ports.kube import PODS, RESOURCE_CLAIMS, BindingMetadata, Conflict, 
 
 _TRIES = 3
 LONGEST_ATTEMPT_S = 25.0
-"""An attempt ends by then: before its reservation expires, and before kube-scheduler stops waiting."""
+"""An attempt ends by then: before its hold expires, and before kube-scheduler stops waiting."""
 
 
 class Binder:
@@ -122,7 +123,7 @@ class Binder:
             await self._bind_without_grant(args)
             return
         self._ledger.observe_pod(args.podUID, PodState(Stage.BOUND, args.node), self._context.now())
-        self._ledger.release(args.podUID)
+        self._ledger.release(args.podUID, Why.GRANT)
         if metadata.labels:
             self._background.start(self._labels.complete(args.podUID, record, metadata.labels))
 

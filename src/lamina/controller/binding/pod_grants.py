@@ -1,4 +1,4 @@
-"""The grant of a pod that is being bound: reserve shares and create it, adopt an earlier one, or withdraw it."""
+"""The grant of a pod that is being bound: hold shares and create it, adopt an earlier one, or withdraw it."""
 
 import contextlib
 from collections.abc import Callable
@@ -13,7 +13,8 @@ from lamina.core.grants import ContainerGrant, grant_name
 from lamina.core.requests import PodRequest
 from lamina.errors import NotYet, Outside
 from lamina.ledger.grant_objects import grant_object, grant_record
-from lamina.ledger.ledger import DoesNotFit, reservation
+from lamina.ledger.holds import Hold, Why
+from lamina.ledger.ledger import DoesNotFit
 from lamina.ledger.pod_holding import GrantRecord
 from lamina.ledger.pods import ParsedPod
 from lamina.placement import Misfit
@@ -50,26 +51,26 @@ class PodGrants:
     async def take(self, args: BindArgs, pod: ParsedPod, request: PodRequest) -> GrantRecord:
         """The pod's grant on the node: one that an earlier attempt left there, or a new one.
 
-        Where the answer to creating it is lost, the reservation stays until it expires, and covers a grant that exists.
+        Where the answer to creating it is lost, the hold stays until it expires, and covers a grant that exists.
         """
         for _ in range(_TRIES):
             record = await self._adopt(args)
             if record is not None:
                 return record
             self._check_leading()
-            containers = self._reserve(args, pod, request)
+            containers = self._choose(args, pod, request)
             name = f"{args.podNamespace}/{grant_name(args.podName, args.podUID)}"
             self._turns.begin_write(GRANTS, name)
             try:
                 created = await self._kube.create(GRANTS, grant_object(pod.obj, args.node, request, containers))
             except AlreadyExists:
-                self._ledger.release(args.podUID)
+                self._ledger.release(args.podUID, Why.GRANT)
                 await self._read_conflicting(args)
                 continue
             except Unreachable:
                 raise
             except Outside:
-                self._ledger.release(args.podUID)
+                self._ledger.release(args.podUID, Why.GRANT)
                 raise
             record = grant_record(created)
             self._turns.end_write(GRANTS, name, record.uid)
@@ -88,7 +89,7 @@ class PodGrants:
                 raise NotYet(f"another attempt to bind {args.pod} may still be in progress")
             if record.grant.node == args.node and await self._exists(record):
                 with contextlib.suppress(DoesNotFit):
-                    self._reserve_shares(args, record.grant.containers)
+                    self._hold(args, record.grant.containers)
                     return record
             await self.withdraw(record)
         return None
@@ -111,8 +112,8 @@ class PodGrants:
                 raise Conflict(f"grant {args.podNamespace}/{name} belongs to another pod")
             self._ledger.observe_grant(record)
 
-    def _reserve(self, args: BindArgs, pod: ParsedPod, request: PodRequest) -> tuple[ContainerGrant, ...]:
-        """Choose shares and reserve them. Nothing is awaited in between, so what was free is still free."""
+    def _choose(self, args: BindArgs, pod: ParsedPod, request: PodRequest) -> tuple[ContainerGrant, ...]:
+        """Choose shares and hold them. Nothing is awaited in between, so what was free is still free."""
         if refusal := self._decisions.rules.refused_everywhere(pod) or request.only_native_reason:
             raise DoesNotFit(refusal)
         held = self._expected.placement(args.podUID, args.node, request)
@@ -122,12 +123,12 @@ class PodGrants:
         if isinstance(placement, Misfit):
             raise DoesNotFit(f"node {args.node}: {placement.reason}")
         self._decisions.check_quotas(pod, placement.containers)
-        self._reserve_shares(args, placement.containers)
+        self._hold(args, placement.containers)
         return placement.containers
 
-    def _reserve_shares(self, args: BindArgs, containers: tuple[ContainerGrant, ...]) -> None:
-        shares = reservation(args.node, containers, self._context.now())
-        self._ledger.reserve(args.podUID, args.podNamespace, args.podName, shares)
+    def _hold(self, args: BindArgs, containers: tuple[ContainerGrant, ...]) -> None:
+        owner, now = (args.podUID, args.podNamespace, args.podName), self._context.now()
+        self._ledger.hold(Hold.of_shares(*owner, args.node, containers, now))
 
     async def learn_other(self, args: BindArgs, record: GrantRecord) -> None:
         """Another replica may have withdrawn the grant and bound the pod with one of its own, which counts then."""
@@ -136,9 +137,9 @@ class PodGrants:
             await self._read_conflicting(args)
 
     async def give_back(self, args: BindArgs, record: GrantRecord) -> None:
-        """Withdraw the grant and release the reservation."""
+        """Withdraw the grant and release the hold."""
         await self.withdraw(record)
-        self._ledger.release(args.podUID)
+        self._ledger.release(args.podUID, Why.GRANT)
 
     async def withdraw(self, record: GrantRecord) -> None:
         with contextlib.suppress(NotFound, Conflict):

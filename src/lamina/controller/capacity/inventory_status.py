@@ -16,7 +16,7 @@ from lamina.core.gpus import Gpu
 from lamina.core.inventory_status import MAX_HOLDS, HeldRoom, InventoryStatus
 from lamina.core.ledger import add
 from lamina.errors import Outside
-from lamina.ledger.pod_holding import Hold
+from lamina.ledger.holds import Hold, Why
 from lamina.placement import NodeState
 from lamina.ports.clock import Clock
 from lamina.ports.kube import INVENTORIES, Kube, NotFound, Object
@@ -126,10 +126,10 @@ class InventoryStatuses:
         return self._capacity.state_with(node, inventory, taken)
 
     def _holds(self) -> dict[str, list[Hold]]:
-        """The room that has been reserved since the last call, and that is held for pods which others leave for."""
+        """The room that has been held since the last call, and that is held for pods which others leave for."""
         now, found = [*self._capacity.ledger.holds()], dict[str, list[Hold]]()
-        reserved = (each for each in now if (each.uid, each.node) in self._held_before)
-        for hold in (*reserved, *self._nominated()):
+        lasting = (each for each in now if (each.uid, each.node) in self._held_before)
+        for hold in (*lasting, *self._nominated()):
             found.setdefault(hold.node, []).append(hold)
         self._held_before = {(each.uid, each.node) for each in now}
         return found
@@ -149,7 +149,7 @@ def _held_rooms(hold: Hold, offset: float) -> Iterator[HeldRoom]:
             whole=taken.whole,
             mps=taken.mps,
             until=None if math.isinf(hold.until) else int(hold.until + offset),
-            nominated=hold.nominated,
+            nominated=hold.why is Why.NOMINATION,
         )
 
 

@@ -81,7 +81,7 @@ class GrantlessHolders:
 
     def _has_grant(self, uid: str) -> bool:
         ledger = self._context.ledger
-        return bool(ledger.grants_of(uid)) or ledger.reservation_of(uid) is not None
+        return bool(ledger.grants_of(uid)) or ledger.hold_of(uid) is not None
 
 
 def _reference(holder: TicketHolder) -> Object:

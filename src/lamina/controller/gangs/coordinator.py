@@ -2,7 +2,7 @@
 
 kube-scheduler filters one pod after another and binds pods concurrently, so an extender can hold places while it waits
 for the rest of a group. When the first member is filtered, places for the whole group are searched together and
-reserved in one step, for a few seconds until its binding comes (`filtered_gangs`), and then until the group's timeout
+held in one step, for a few seconds until its binding comes (`filtered_gangs`), and then until the group's timeout
 (`held_gangs`). A group without enough places holds nothing, so two groups never block each other half placed. After the
 timeout everything is released, and the group pauses so that another one gets a turn.
 """
@@ -111,7 +111,7 @@ class GangCoordinator:
     def _plan_ahead(
         self, name: GroupName, group: PodGroup, pod: ParsedPod, filtered: FilteredGang, result: FilterResult
     ) -> FilterResult:
-        """The filter's answer by a new plan, whose places are reserved until the first binding comes."""
+        """The filter's answer by a new plan, whose places are held until the first binding comes."""
         self._filtered.drop_plan(filtered)
         plan = self._plan(name, group, pod, result.fitting)
         if isinstance(plan, str):
@@ -197,7 +197,7 @@ class GangCoordinator:
         return placed
 
     def restore_place(self, args: BindArgs) -> None:
-        """After a failed binding, reserve the pod's place again, because the other members rely on it."""
+        """After a failed binding, hold the pod's place again, because the other members rely on it."""
         self._held.restore_place(args)
 
     def expire(self) -> None:
@@ -243,12 +243,12 @@ class GangCoordinator:
         return plan
 
     def _move_place(self, held: HeldGang, args: BindArgs, pod: ParsedPod, request: PodRequest) -> str:
-        """Reserve the pod's place on the node where it is to be bound. Returns why that is impossible, or nothing."""
+        """Hold the pod's place on the node where it is to be bound. Returns why that is impossible, or nothing."""
         if self._ledger.totals.holds(args.podUID, args.node):
             return ""
         placement = self._decisions.place(pod, request, args.node)
         if not isinstance(placement, PodPlacement):
-            return f"node {args.node} has no place for the pod next to those reserved for its group"
+            return f"node {args.node} has no place for the pod next to those held for its group"
         try:
             self._held.move_place(held, args, MemberPlace(args.node, taken_by(placement.containers)))
         except DoesNotFit as error:

@@ -1,7 +1,7 @@
-"""Groups of which members come to be bound: they hold all their places until those are bound, or the time is up.
+"""Groups whose members have started binding: they hold all their places until those are bound, or the time is up.
 
 Bindings wait until every needed member has passed kube-scheduler's own filters, and then continue. A binding that has
-waited almost as long as kube-scheduler's own timeout is refused with the reason; its place stays reserved for the next
+waited almost as long as kube-scheduler's own timeout is refused with the reason; its place stays held for the next
 attempt, until then.
 """
 
@@ -11,12 +11,11 @@ from dataclasses import dataclass, field
 
 from lamina.controller.binding.bind_args import BindArgs
 from lamina.controller.context import Context
-from lamina.controller.gangs.reservations import reserve_all
-from lamina.controller.gangs.search import GangPlan, MemberPlace
+from lamina.controller.gangs.search import GangPlan, MemberPlace, holds_of
 from lamina.dialects.groups import GroupName
+from lamina.ledger.holds import Hold, Why
 from lamina.ledger.ledger import DoesNotFit
 from lamina.ledger.pod_groups import PodGroup
-from lamina.ledger.pod_holding import Reservation
 from lamina.ledger.pod_stages import Stage
 from lamina.ports.clock import within
 
@@ -36,7 +35,7 @@ class HeldGang:
 
 
 class HeldGangs:
-    """By name. Places are reserved in the ledger."""
+    """By name. Places are held in the ledger."""
 
     def __init__(self, context: Context) -> None:
         self._context = context
@@ -50,18 +49,18 @@ class HeldGangs:
         return self._gangs.get(name)
 
     def hold(self, name: GroupName, group: PodGroup, plan: GangPlan, needed: int) -> HeldGang:
-        """Reserve all places of the plan until the group's timeout. So many members are not bound yet.
+        """Hold all places of the plan until the group's timeout. `needed` members are not bound yet.
 
-        Raises DoesNotFit as `reserve_all`.
+        Raises DoesNotFit for a member that has ended.
         """
         until = self._context.now() + group.timeout_s
-        reserve_all(self._ledger, name, group, plan, until)
+        self._ledger.hold_all(holds_of(name, group, plan, until, Why.GROUP))
         held = self._gangs[name] = HeldGang(needed, until, plan)
         return held
 
     def move_place(self, held: HeldGang, args: BindArgs, place: MemberPlace) -> None:
-        """Reserve another place for the pod that is to be bound. Raises DoesNotFit, and then it keeps its own."""
-        self._reserve(args, place, held)
+        """Hold another place for the pod that is to be bound. Raises DoesNotFit, and then it keeps its own."""
+        self._hold(args, place, held)
         held.planned[args.podUID] = place
 
     async def wait_for_members(self, name: GroupName, held: HeldGang, uid: str) -> str:
@@ -77,12 +76,12 @@ class HeldGangs:
         return ""
 
     def restore_place(self, args: BindArgs) -> None:
-        """After a failed binding, reserve the pod's place again, because the other members rely on it."""
+        """After a failed binding, hold the pod's place again, because the other members rely on it."""
         for held in self._gangs.values():
             place = held.planned.get(args.podUID)
             if place is not None and self._ledger.pod(args.podUID).stage < Stage.BOUND:
                 with contextlib.suppress(DoesNotFit):
-                    self._reserve(args, place, held)
+                    self._hold(args, place, held)
 
     def expire(self, now: float) -> dict[GroupName, str]:
         """Release the places of groups whose time is up, and forget groups that are placed. Why some gave up."""
@@ -99,13 +98,12 @@ class HeldGangs:
             return ""
         del self._gangs[name]
         for uid in unbound:
-            self._ledger.release(uid)
+            self._ledger.release(uid, Why.GROUP)
         bound = sum(self._ledger.pod(uid).stage is Stage.BOUND for uid in held.planned)
         return _reason_to_give_up(name, held, bound) if unbound else ""
 
-    def _reserve(self, args: BindArgs, place: MemberPlace, held: HeldGang) -> None:
-        reservation = Reservation(place.node, place.taken, held.until)
-        self._ledger.reserve(args.podUID, args.podNamespace, args.podName, reservation)
+    def _hold(self, args: BindArgs, place: MemberPlace, held: HeldGang) -> None:
+        self._ledger.hold(Hold(args.podUID, args.podNamespace, args.podName, *place, held.until, Why.GROUP))
 
 
 def _reason_to_give_up(name: GroupName, held: HeldGang, bound: int) -> str:

@@ -1,4 +1,4 @@
-"""Plans for a pod group: places for its members, searched together. Nothing is reserved here.
+"""Plans for a pod group: places for its members, searched together. Nothing is held here.
 
 The largest member is placed first. Which nodes a member may use is decided by kube-scheduler, which reveals it for one
 member after another. Members with equal templates may use the same nodes; a member unlike all that were filtered so far

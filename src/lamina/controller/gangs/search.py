@@ -13,6 +13,9 @@ from lamina.controller.scheduling.decisions import Decisions
 from lamina.core.ledger import NOTHING, Taken, amounts, taken_by
 from lamina.core.quota_room import QuotaRoom
 from lamina.core.requests import PodRequest
+from lamina.dialects.groups import GroupName
+from lamina.ledger.holds import Hold, Why
+from lamina.ledger.pod_groups import PodGroup
 from lamina.ledger.pods import ParsedPod
 from lamina.placement import NodeState, PodPlacement, fit, node_score
 from lamina.placement.packing import Ask
@@ -35,6 +38,13 @@ def kind_of(pod: ParsedPod) -> Kind:
     return pod.template, pod.request
 
 
+def holds_of(name: GroupName, group: PodGroup, plan: GangPlan, until: float, why: Why) -> list[Hold]:
+    """What is held for the plan. The places are free: nothing was awaited since the plan was made, or they are held
+    already."""
+    names = {uid: group.waiting[uid].name if uid in group.waiting else uid for uid in plan}
+    return [Hold(uid, name.namespace, names[uid], *place, until, why) for uid, place in plan.items()]
+
+
 class _Nodes(NamedTuple):
     """Where members of a kind may go. `ask` is what the packing policy is asked, None where it does not decide."""
 
@@ -46,7 +56,7 @@ class _Nodes(NamedTuple):
 
 
 class PlanSearch:
-    """One search. `plan` has the places found so far; nothing is reserved."""
+    """One search. `plan` has the places found so far; nothing is held."""
 
     def __init__(self, capacity: Capacity, decisions: Decisions, *, within_quotas: bool = True) -> None:
         self.plan: GangPlan = {}

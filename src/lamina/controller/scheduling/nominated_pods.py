@@ -15,7 +15,7 @@ from lamina.controller.context import Context
 from lamina.controller.scheduling.decisions import FilterResult
 from lamina.core.ledger import beyond
 from lamina.core.requests import PodRequest
-from lamina.ledger.pod_holding import Hold
+from lamina.ledger.holds import Hold, Why
 from lamina.ledger.pod_stages import Stage
 from lamina.ledger.pods import ParsedPod
 
@@ -75,7 +75,7 @@ class NominatedPods:
                 if taken:
                     uncounted = beyond(taken, theirs)
                     owner = each.pod.uid, each.pod.namespace, each.pod.name
-                    yield Hold(*owner, node, taken, each.until, nominated=True, uncounted=uncounted)
+                    yield Hold(*owner, node, taken, each.until, Why.NOMINATION, uncounted)
 
     def gets_room(self, pod: ParsedPod) -> bool:
         """Whether the pod will fit the node that its status names when the pods that are being deleted are gone."""

@@ -1,7 +1,7 @@
 """The filter's answer for nodes that do not exist: an autoscaler asks whether a new node of a pool would help a pod.
 
 It sends whole Node objects. A node that exists is judged by its Inventory alone, also while it has none yet; another
-one is judged by its labels, with the rules that decide about all nodes. Nothing is reserved or granted by this answer:
+one is judged by its labels, with the rules that decide about all nodes. Nothing is held or granted by this answer:
 a pod can be bound only after the node and its Inventory exist.
 """
 

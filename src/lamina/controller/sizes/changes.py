@@ -1,6 +1,6 @@
 """Resizes running containers, as annotations of their pods ask.
 
-    more than counts as taken:  reserve it ─> write larger shares ─> take a turn ─(refused)─> write the shares of before
+    more than counts as taken:  hold it    ─> write larger shares ─> take a turn ─(refused)─> write the shares of before
                                                                           │
                                                                           v
                                                      write the new size, which the agent applies
@@ -27,7 +27,8 @@ from lamina.core.grants import ContainerSize, Grant
 from lamina.core.sizes import RESIZE_STATUS, AppliedSize, grows, raised, size_of, usable
 from lamina.errors import BadInput, LaminaError, NotYet, Outside
 from lamina.ledger.grant_objects import grant_record, replaced_grant
-from lamina.ledger.ledger import DoesNotFit, reservation
+from lamina.ledger.holds import Hold, Why
+from lamina.ledger.ledger import DoesNotFit
 from lamina.ledger.pod_holding import GrantRecord
 from lamina.ledger.pod_stages import PodState
 from lamina.ledger.resize_answers import (
@@ -183,7 +184,7 @@ class SizeChanges:
             obj = await self._take_room(record, obj, grant, room)
             room = grant_record(obj).grant
         await self._write(obj, with_sizes(room, sizes))
-        self._ledger.release(grant.pod_uid)
+        self._ledger.release(grant.pod_uid, Why.RESIZE)
 
     def _check_limited_by_driver(self, grant: Grant, sizes: Mapping[str, ContainerSize]) -> None:
         limited = self._ledger.report(grant.pod_uid).driver_limited
@@ -198,8 +199,8 @@ class SizeChanges:
         """
         pod = self._context.parse(await self._context.kube.get(PODS, room.pod, namespace=record.namespace))
         self._decisions.check_quotas(pod, room.containers)
-        now = self._context.now()
-        self._ledger.reserve(grant.pod_uid, record.namespace, grant.pod, reservation(grant.node, room.containers, now))
+        owner, now = (grant.pod_uid, record.namespace, grant.pod), self._context.now()
+        self._ledger.hold(Hold.of_shares(*owner, grant.node, room.containers, now, Why.RESIZE))
         try:
             if room != grant:
                 obj = await self._write(obj, room)
@@ -213,7 +214,7 @@ class SizeChanges:
         except LaminaError:
             if room != grant:
                 await self._write(obj, grant)
-            self._ledger.release(grant.pod_uid)
+            self._ledger.release(grant.pod_uid, Why.RESIZE)
             raise
         return obj
 
