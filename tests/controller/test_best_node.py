@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from lamina.controller.scheduling import best_node
+from lamina.controller import pending_pods
 from lamina.controller.scheduling.best_node import BestNode, prefers_nodes
 from lamina.controller.scheduling.decisions import FilterResult
 from lamina.ports.kube import NODES, PODS, Object
@@ -163,15 +163,15 @@ async def test_pods_without_gpus_or_without_a_uid_and_members_of_groups_get_all_
     member["metadata"] |= {"uid": "u", "annotations": {"scheduling.k8s.io/group-name": "group"}}
     assert bench.parse(member).group is not None
     whole = FilterResult(fitting=NAMES)
-    assert BestNode(bench.decisions).choose(bench.parse(member), whole) is whole
+    assert BestNode(bench.decisions, bench.context.pending).choose(bench.parse(member), whole) is whole
 
 
 def test_only_so_many_pods_are_remembered(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(best_node, "MOST_AWAITED", 2)
+    monkeypatch.setattr(pending_pods, "MAX_PODS", 2)
     bench = Bench()
     for name in NAMES:
         bench.offer(name, *gpus(2, prefix=name))
-    best, whole = BestNode(bench.decisions), FilterResult(fitting=NAMES)
+    best, whole = BestNode(bench.decisions, bench.context.pending), FilterResult(fitting=NAMES)
 
     def fitting(uid: str) -> int:
         pod = admitted_pod(uid, gpumem=1000)
@@ -193,6 +193,7 @@ def test_where_the_policy_prefers_no_node_all_are_answered() -> None:
     pod = admitted_pod("pod", gpumem=1000)
     pod["metadata"]["uid"] = "u"
     whole = FilterResult(fitting=NAMES)
-    assert BestNode(bench.decisions).choose(bench.parse(pod), whole) is whole
+    best = BestNode(bench.decisions, bench.context.pending)
+    assert best.choose(bench.parse(pod), whole) is whole
     bench.offer("node-1", *gpus(2))
-    assert BestNode(bench.decisions).choose(bench.parse(pod), whole) is whole, "one of them is as good as the others"
+    assert best.choose(bench.parse(pod), whole) is whole, "one of them is as good as the others"

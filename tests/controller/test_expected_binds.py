@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from lamina.controller.scheduling.expected_binds import EXPECTED_S
-from lamina.controller.scheduling.waiting_pods import RETRY
+from lamina.controller.scheduling.requeue import RETRY
 from lamina.core.host_size import HostSize
 from lamina.ports.clock import FakeClock
 from lamina.ports.kube import GRANTS, PODS, Object, Unreachable

@@ -5,7 +5,7 @@ import pytest
 
 from lamina.configuration import DEFAULT
 from lamina.controller import pending_pods
-from lamina.controller.pending_pods import PendingPods
+from lamina.controller.pending_pods import MAX_REFUSED_S, PendingPods
 from lamina.ledger.pod_stages import PodState, Stage
 from lamina.ledger.pods import parse_pod
 from lamina.ports.kube import PODS, Object
@@ -94,7 +94,7 @@ def test_only_the_same_version_is_not_parsed_again() -> None:
 
 
 def test_few_and_small_pods_are_kept(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(pending_pods, "MOST_PODS", 2)
+    monkeypatch.setattr(pending_pods, "MAX_REPORTED", 2)
     pending = PendingPods()
     large = {"large": "x" * 20_000}
     for each in (pod("a"), pod("b", annotations=large), pod("c", managedFields=[large]), pod("d")):
@@ -103,3 +103,45 @@ def test_few_and_small_pods_are_kept(monkeypatch: pytest.MonkeyPatch) -> None:
     pending.forget("a")
     pending.observe(parse_pod(pod("d"), DEFAULT))
     assert pending.pod("d", DEFAULT) and not pending.pod("a", DEFAULT)
+
+
+def test_the_pods_tried_longest_ago_give_way_unless_the_watch_reported_them(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(pending_pods, "MAX_PODS", 2)
+    pending = PendingPods()
+    pending.observe(parse_pod(pod("reported"), DEFAULT))
+    for name in ("reported", "a", "b", "a", "c"):
+        pending.observe_try(parse_pod(pod(name), DEFAULT), "memory", 0.0)
+    assert [each.uid for each in pending] == ["reported", "a", "c"]
+    pending.unread("reported")
+    assert [each.uid for each in pending] == ["a", "c"]
+
+
+def test_everything_known_of_a_pod_is_dropped_together() -> None:
+    pending = PendingPods()
+    nominated = {**pod("p"), "status": {"nominatedNodeName": "node-0"}}
+    pending.observe(parse_pod(nominated, DEFAULT))
+    pending.observe_try(parse_pod(nominated, DEFAULT), "memory", 0.0)
+    pending.tried(parse_pod(nominated, DEFAULT)).sent_to_one = True
+    assert pending.nominated == {"p": "node-0"}
+    pending.forget("p")
+    assert pending.of("p") is None and not pending.nominated
+    assert not pending.tried(parse_pod(nominated, DEFAULT)).sent_to_one
+
+
+def test_nothing_is_kept_of_pods_that_do_not_exist_yet() -> None:
+    pending = PendingPods()
+    made = pod("p", uid="")
+    pending.observe_try(parse_pod(made, DEFAULT), "memory", 0.0)
+    assert list(pending) == []
+
+
+@pytest.mark.parametrize(("after", "since"), [(MAX_REFUSED_S, 0.0), (MAX_REFUSED_S + 1, None)])
+def test_a_pod_is_refused_since_its_first_failed_try(after: float, since: float | None) -> None:
+    pending, made = PendingPods(), parse_pod(pod("p"), DEFAULT)
+    pending.observe_try(made, "memory", 0.0)
+    pending.observe_try(made, "cores", after)
+    known = pending.of("p")
+    assert known is not None and known.refused_since == (after if since is None else since)
+    pending.observe_try(made, "", after)
+    pending.observe_try(made, "cores", after + 1)
+    assert known.refused_since == after + 1 and known.waits

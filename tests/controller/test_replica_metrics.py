@@ -14,7 +14,7 @@ from lamina.controller.admission import certificates
 from lamina.controller.configuration import LiveConfiguration
 from lamina.controller.metrics import Metrics
 from lamina.controller.replica_metrics import ReplicaMetrics, ReplicaState
-from lamina.controller.scheduling.unplaced_pods import UnplacedGroup
+from lamina.controller.scheduling.pending_metrics import RefusedPods
 from lamina.ledger.ledger import Ledger
 from lamina.ports.kube import LEASES, PODS
 from lamina.ports.kube.fake import FakeKube
@@ -58,7 +58,7 @@ def test_the_end_of_a_certificate_is_a_time_and_one_that_cannot_be_read_has_ende
 
 
 def test_unplaced_pods_have_a_count_and_the_longest_wait() -> None:
-    found = served(ReplicaState(pending={("team", "memory"): UnplacedGroup(3, 60.0)}))
+    found = served(ReplicaState(pending={("team", "memory"): RefusedPods(3, 60.0)}))
     assert found["lamina_pods_pending", "memory", "team"] == 3
     assert found["lamina_pods_pending_longest_seconds", "memory", "team"] == 60
 

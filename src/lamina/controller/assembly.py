@@ -51,10 +51,9 @@ from lamina.controller.scheduling.best_node import BestNode
 from lamina.controller.scheduling.decisions import Decisions
 from lamina.controller.scheduling.expected_binds import ExpectedBinds
 from lamina.controller.scheduling.nominated_pods import NominatedPods
-from lamina.controller.scheduling.retries import Retries
+from lamina.controller.scheduling.pending_metrics import refused_pods
+from lamina.controller.scheduling.requeue import Requeue
 from lamina.controller.scheduling.template_nodes import TemplateNodes
-from lamina.controller.scheduling.unplaced_pods import UnplacedPods
-from lamina.controller.scheduling.waiting_pods import WaitingPods
 from lamina.controller.settings import ControllerSettings
 from lamina.controller.sizes.changes import SizeChanges
 from lamina.ledger.observed_claims import ObservedClaims
@@ -100,15 +99,14 @@ def assemble(
     quotas = ResourceQuotas()
     context = Context(kube, clock, configuration, capacity, quotas)
     background, locks = BackgroundTasks(), PodLocks()
-    unplaced = UnplacedPods()
-    watches = Watches(context, _reporter(background, events), unplaced.forget)
+    watches = Watches(context, _reporter(background, events))
     election = LeaderElection(kube, clock, settings.identity or socket.gethostname())
     readiness = Readiness(watches, election)
     certificates = CertificateStore(kube, clock, certificate_names(settings))
     extender_tls = _extender_tls(kube, clock, settings)
     evictor = Evictor(kube, events, lambda: bool(readiness))
     grantless = GrantlessHolders(context, evictor, watches)
-    metrics = _metrics(context, election, unplaced, grantless, lambda: _served_certificates(certificates, extender_tls))
+    metrics = _metrics(context, election, grantless, lambda: _served_certificates(certificates, extender_tls))
     decisions = Decisions(capacity, quotas, configuration)
     expected = ExpectedBinds(capacity.ledger, capacity.host, decisions, context.now)
     nominated = NominatedPods(context, watches.leaving_pods)
@@ -127,10 +125,8 @@ def assemble(
         preemption=preemption,
         binder=binder,
         expected=expected,
-        waiting=WaitingPods(kube),
-        unplaced=unplaced,
         templates=TemplateNodes(decisions, configuration, watches.exists),
-        best_node=BestNode(decisions, watches.discouraged_nodes),
+        best_node=BestNode(decisions, context.pending, watches.discouraged_nodes),
     )
     reviews = CallerReviews(kube, clock) if settings.protect_metrics else None
     return Controller(
@@ -203,7 +199,6 @@ def _sizes(
 def _metrics(
     context: Context,
     election: LeaderElection,
-    unplaced: UnplacedPods,
     grantless: GrantlessHolders,
     certificates: Callable[[], Mapping[str, bytes]],
 ) -> Metrics:
@@ -214,14 +209,13 @@ def _metrics(
         lambda: families(ledger, context.quotas, configuration.value),
         lambda: election.leading,
     )
-    metrics.registry.register(ReplicaMetrics(lambda: _state(context, election, unplaced, grantless, certificates())))
+    metrics.registry.register(ReplicaMetrics(lambda: _state(context, election, grantless, certificates())))
     return metrics
 
 
 def _state(
     context: Context,
     election: LeaderElection,
-    unplaced: UnplacedPods,
     grantless: GrantlessHolders,
     certificates: Mapping[str, bytes],
 ) -> ReplicaState:
@@ -231,7 +225,7 @@ def _state(
         transitions=election.transitions,
         configuration_refused=bool(context.configuration.refusal),
         certificates=certificates,
-        pending=unplaced.groups(context.now()) if election.leading else {},
+        pending=refused_pods(context.pending, context.now()) if election.leading else {},
         grantless=grantless.named if election.leading else {},
     )
 
@@ -265,9 +259,7 @@ def tasks_of(controller: Controller, listener: socket.socket) -> list[Coroutine[
     label = LeaderLabel(kube, clock, controller.election.identity)
     admission = _admission_process(controller)
     verbs = controller.verbs
-    retries = Retries(
-        context, verbs.expected, verbs.waiting, verbs.gangs.take_placed, lambda: bool(controller.readiness)
-    )
+    requeue = Requeue(context, verbs.expected, lambda: bool(controller.readiness))
 
     statuses = InventoryStatuses(
         kube, context.capacity, controller.watches.inventory_statuses, clock, verbs.nominated.rooms
@@ -288,7 +280,7 @@ def tasks_of(controller: Controller, listener: socket.socket) -> list[Coroutine[
         "leader label": lambda: label.run(ready),
         "webhook registration": lambda: registration.run(ready),
         "holds": lambda: _every(clock, _EXPIRE_S, lambda: _expire_holds(context)),
-        "waiting pods": lambda: _every(clock, _RETRY_S, retries.step),
+        "waiting pods": lambda: _every(clock, _RETRY_S, requeue.reconcile),
         "pod groups": lambda: _every(clock, _EXPIRE_S, lambda: _expire_gangs(controller)),
         "orphan grants": lambda: _every(clock, _EXPIRE_S, lambda: _remove_orphan_grants(controller)),
         "sizes of containers": lambda: _every(clock, _RESIZE_S, controller.sizes.step),

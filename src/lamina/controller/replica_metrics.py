@@ -8,7 +8,7 @@ from prometheus_client.core import CounterMetricFamily, GaugeMetricFamily
 from prometheus_client.metrics_core import Metric
 from prometheus_client.registry import Collector
 
-from lamina.controller.scheduling.unplaced_pods import UnplacedGroup
+from lamina.controller.scheduling.pending_metrics import RefusedPods
 
 
 class ReplicaState(NamedTuple):
@@ -18,7 +18,7 @@ class ReplicaState(NamedTuple):
     transitions: int = 0
     configuration_refused: bool = False
     certificates: Mapping[str, bytes] = {}
-    pending: Mapping[tuple[str, str], UnplacedGroup] = {}
+    pending: Mapping[tuple[str, str], RefusedPods] = {}
     grantless: Mapping[str, int] = {}
     """Pods by namespace."""
 
@@ -74,7 +74,7 @@ def _grantless(pods: Mapping[str, int]) -> Metric:
     return metric
 
 
-def _pending(groups: Mapping[tuple[str, str], UnplacedGroup]) -> Iterator[Metric]:
+def _pending(groups: Mapping[tuple[str, str], RefusedPods]) -> Iterator[Metric]:
     labels = ("namespace", "cause")
     pods = GaugeMetricFamily(
         "lamina_pods_pending", "Pods that fit nowhere when they were last tried, by the nearest cause.", labels=labels

@@ -31,8 +31,6 @@ from lamina.controller.scheduling.expected_binds import ExpectedBinds
 from lamina.controller.scheduling.nominated_pods import NominatedPods
 from lamina.controller.scheduling.scores import NodeScores
 from lamina.controller.scheduling.template_nodes import TemplateNodes
-from lamina.controller.scheduling.unplaced_pods import UnplacedPods
-from lamina.controller.scheduling.waiting_pods import WaitingPods
 from lamina.core.component_names import FILTER_TO_BEST, PRIORITIZE_WITHOUT_GPUS
 from lamina.errors import BadInput, Outside
 from lamina.ledger.pods import ParsedPod
@@ -60,8 +58,6 @@ class Verbs:
     """None where only kube-scheduler evicts."""
     binder: Binder
     expected: ExpectedBinds
-    waiting: WaitingPods
-    unplaced: UnplacedPods
     templates: TemplateNodes
     best_node: BestNode
 
@@ -184,10 +180,9 @@ class ExtenderService:
             result = self._verbs.templates.add(result, pod, templates)
         elif len(result.fitting) == 1:
             self._verbs.expected.expect(pod, result.fitting[0])  # then kube-scheduler requests no scores
-        self._verbs.waiting.observe(pod, self._context.now(), fits=not result.summary)
+        self._context.pending.observe_try(pod, result.cause if result.summary else "", self._context.now())
         if self._verbs.preemption is not None:
             self._verbs.preemption.observe(pod, result)
-        self._verbs.unplaced.observe(pod, result.cause if result.summary else "", self._context.now())
         if result.summary and pod.name:
             self._background.start(self._events.record(PODS, pod.obj, "NoGpuFits", result.summary, warning=True))
         return filter_result(args, result, self._decoder.lists), "fits" if result.fitting else "fits_nowhere"

@@ -8,7 +8,7 @@ timeout everything is released, and the group pauses so that another one gets a 
 """
 
 import logging
-from collections.abc import Callable, Set
+from collections.abc import Callable
 from typing import NamedTuple
 
 from lamina.controller.binding.bind_args import BindArgs
@@ -35,7 +35,6 @@ log = logging.getLogger(__name__)
 
 PAUSE_S = 5.0
 """How long a group that gave up lets others go first."""
-_MOST_UNGROUPED = 100_000
 _ELSEWHERE = "the pod's group has its place on another node"
 
 
@@ -54,6 +53,7 @@ class GangCoordinator:
     def __init__(self, context: Context, decisions: Decisions, nominated: NominatedPods) -> None:
         self._context = context
         self._ledger = context.ledger
+        self._pending = context.pending
         self._decisions = decisions
         self._groups = GroupReader(context)
         self._planner = GangPlanner(context, decisions, nominated)
@@ -63,9 +63,6 @@ class GangCoordinator:
         """Until when, and why."""
         self._refusals: dict[GroupName, tuple[RefusedPlan, str]] = {}
         """The last plan that was refused, and why."""
-        self._placed: set[str] = set()
-        self._ungrouped: set[str] = set()
-        """UIDs of pods that passed the filter and belong to no group: their binding need not look for one."""
 
     async def restrict(self, pod: ParsedPod, result: FilterResult) -> FilterResult:
         """The filter's answer for a member of a group: the node planned for it, or why the group has to wait.
@@ -74,8 +71,7 @@ class GangCoordinator:
         """
         self.expire()
         name = pod.group
-        if name is None and result.fitting:
-            self._remember_ungrouped(pod)
+        self._pending.tried(pod).ungrouped = name is None and bool(result.fitting)
         if name is None or result.error or pod.request is None:
             return result
         filtered = self._filtered.observe(name)
@@ -120,13 +116,15 @@ class GangCoordinator:
             self._filtered.take_plan(name, group, filtered, plan)
         except DoesNotFit as error:
             return _refuse_all(result, str(error))
-        self._placed.update(uid for uid in plan if uid != pod.uid)
+        for uid in plan:
+            if uid != pod.uid and (known := self._pending.of(uid)) is not None:
+                known.place_found = known.waits
         return _only(result, plan[pod.uid].node)
 
     async def wait(self, args: BindArgs) -> str:
         """Hold places for the pod's group and wait for its members. Returns why it cannot be bound yet, or nothing."""
-        if args.podUID in self._ungrouped:
-            self._ungrouped.discard(args.podUID)
+        if (known := self._pending.of(args.podUID)) is not None and known.ungrouped:
+            known.ungrouped = False
             return ""
         self.expire()
         try:
@@ -191,11 +189,6 @@ class GangCoordinator:
             return None
         return self._planner.lacking(name, group, pod, filtered.allowed)
 
-    def take_placed(self) -> Set[str]:
-        """The UIDs of members for which a place was found since the last call, after kube-scheduler had tried them."""
-        placed, self._placed = self._placed, set()
-        return placed
-
     def restore_place(self, args: BindArgs) -> None:
         """After a failed binding, hold the pod's place again, because the other members rely on it."""
         self._held.restore_place(args)
@@ -209,11 +202,6 @@ class GangCoordinator:
         self._paused = {name: pause for name, pause in self._paused.items() if pause[0] > now}
         self._filtered.expire(now)
         self._refusals = {name: refusal for name, refusal in self._refusals.items() if name in self._filtered}
-
-    def _remember_ungrouped(self, pod: ParsedPod) -> None:
-        if len(self._ungrouped) >= _MOST_UNGROUPED:
-            self._ungrouped.clear()
-        self._ungrouped.add(pod.uid)
 
     def _plan_for(self, name: GroupName, group: PodGroup, pod: ParsedPod, node: str) -> GangPlan | str:
         """The plan in force if it has the pod on this node, or another one, or why there is none."""

@@ -55,19 +55,12 @@ Report = Callable[[Resource, Object, str], None]
 class Watches:
     """Runs one task per resource. `synced` is set once every resource has been listed.
 
-    `report` is called with each object that is set aside, and with the reason; `placed` with the UID of each pod that
-    has a node, has ended, or is gone.
+    `report` is called with each object that is set aside, and with the reason.
     """
 
-    def __init__(
-        self,
-        context: Context,
-        report: Report = lambda resource, obj, reason: None,
-        placed: Callable[[str], None] = lambda uid: None,
-    ) -> None:
+    def __init__(self, context: Context, report: Report = lambda resource, obj, reason: None) -> None:
         self._context = context
         self._report = report
-        self._placed = placed
         self._set_aside = context.set_aside
         self._kube = context.kube
         self._ledger = context.ledger
@@ -213,8 +206,9 @@ class Watches:
 
     def _handle_pod(self, kind: str, obj: Object) -> None:
         uid, state, pod, now = obj["metadata"]["uid"], obj[_STATE], obj[_KIND], self._context.now()
-        if kind == DELETED:
+        if kind == DELETED or state.ended or state.node:
             self._context.pending.forget(uid)
+        if kind == DELETED:
             self._ledger.remove_pod(uid, now, stopped=obj[_STOPPED])
         else:
             self._ledger.observe_pod(uid, state, now, obj[_RUNNING], stopped=obj[_STOPPED], claims=obj[_CLAIMS])
@@ -224,8 +218,6 @@ class Watches:
             self._pod_mix.count_on_node(state.node, pod)
         if kind == ADDED:
             self._pod_mix.count(pod)
-        if kind == DELETED or state.ended or state.node:
-            self._placed(uid)
         if obj[_RESIZED] is not None and kind != DELETED and state.node and not state.ended:
             self.resized_pods[uid] = obj[_RESIZED]
         else:
@@ -285,7 +277,7 @@ class Watches:
                 self._context.pending.forget(pod.uid)
         except Exception as error:
             trimmed[_ERROR] = error
-            self._context.pending.forget(obj["metadata"].get("uid"))
+            self._context.pending.unread(obj["metadata"].get("uid"))
         return trimmed
 
 

@@ -6,15 +6,13 @@ a taint with PreferNoSchedule. In these cases the answer stays whole. It also do
 bind followed: another extender or a plugin of kube-scheduler may refuse the node.
 """
 
-from collections import OrderedDict
 from collections.abc import Mapping
 from typing import Any
 
+from lamina.controller.pending_pods import PendingPods
 from lamina.controller.scheduling.decisions import Decisions, FilterResult
 from lamina.ledger.pods import ParsedPod
 
-MOST_AWAITED = 10_000
-"""Pods of which this is remembered; the oldest is forgotten first, and gets one node again."""
 _PREFERRED = "preferredDuringSchedulingIgnoredDuringExecution"
 _AFFINITIES = ("nodeAffinity", "podAffinity", "podAntiAffinity")
 
@@ -22,27 +20,30 @@ _AFFINITIES = ("nodeAffinity", "podAffinity", "podAntiAffinity")
 class BestNode:
     """`discouraged` are the nodes that have a taint with PreferNoSchedule."""
 
-    def __init__(self, decisions: Decisions, discouraged: set[str] | frozenset[str] = frozenset()) -> None:
+    def __init__(
+        self, decisions: Decisions, pending: PendingPods, discouraged: set[str] | frozenset[str] = frozenset()
+    ) -> None:
         self._decisions = decisions
+        self._pending = pending
         self._discouraged = discouraged
-        self._awaited: OrderedDict[str, None] = OrderedDict()
-        """UIDs of pods that got one node, whose bind has not arrived since."""
 
     def choose(self, pod: ParsedPod, result: FilterResult) -> FilterResult:
         """The result with the best of its nodes alone, where nothing but the policy tells them apart."""
-        if len(result.fitting) < 2 or not pod.uid or pod.uid in self._awaited or self._has_preferences(pod, result):
+        if len(result.fitting) < 2 or not pod.uid or self._has_preferences(pod, result):
+            return result
+        known = self._pending.tried(pod)
+        if known.sent_to_one:
             return result
         scores = self._decisions.scores(pod, result.fitting)
         if not scores.values.any():
             return result  # the policy prefers none of them, such as nodes whose devices kubelet allocates
-        self._awaited[pod.uid] = None
-        if len(self._awaited) > MOST_AWAITED:
-            self._awaited.popitem(last=False)
+        known.sent_to_one = True
         return FilterResult(fitting=[scores.best], failed=result.failed, unresolvable=result.unresolvable)
 
     def observe_bind(self, uid: str) -> None:
         """kube-scheduler has accepted the node."""
-        self._awaited.pop(uid, None)
+        if (known := self._pending.of(uid)) is not None:
+            known.sent_to_one = False
 
     def _has_preferences(self, pod: ParsedPod, result: FilterResult) -> bool:
         """Whether kube-scheduler knows preferences among these nodes. Places of a group are planned, not preferred."""
