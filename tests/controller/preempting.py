@@ -33,7 +33,7 @@ class Preempting:
         victims, groups = PodVictims(context, self.gangs), GroupVictims(context, self.gangs)
         events = EventRecorder(self.bench.kube, "lamina", now=self.bench.clock.wall)
         evictor = Evictor(self.bench.kube, events, lambda: self.bench.leads)
-        self.preemption = Preemption(context, evictor, victims, groups, self.nominated, events)
+        self.preemption = Preemption(context, evictor, victims, groups, self.nominated)
 
     async def pod(self, name: str, *, priority: int = 0, node: str = "", **fields: Any) -> Object:
         """A pod with half of a GPU, running on the node if one is given."""
