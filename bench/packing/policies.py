@@ -11,10 +11,9 @@ from bench.packing.replay import Chooser, Policy
 from bench.packing.traces import Pod
 from lamina import native
 from lamina.placement.packing import LIBRARY, Ask, Cluster, Packer, RequestCounts
-from lamina.placement.packing.best_fit import free_parts, tightest
 from lamina.placement.packing.kernel import Kernel
 from lamina.placement.packing.mix import Floats, Mix
-from lamina.placement.packing.ranking import Ranking
+from lamina.placement.packing.ranking import Ranking, free_parts, tightest
 from lamina.placement.packing.trained import TRAINED
 from lamina.placement.packing.waste import Weights, waste
 

@@ -51,7 +51,7 @@ from lamina.ports.files import Files
 from lamina.ports.host import FakeHost
 from lamina.ports.kube import GRANTS, PODS, EventRecorder
 from lamina.ports.kube.fake import FakeKube
-from lamina.ports.kubelet.checkpoint import CHECKPOINT
+from lamina.ports.kubelet.allocations import CHECKPOINT
 from lamina.ports.kubelet.fake import FakePodResources
 from lamina.ports.mps import FakeMps
 from lamina.ports.nvml import FakeNvml, GpuFacts

@@ -21,9 +21,9 @@ from lamina.ports.files import Files
 from lamina.ports.host import FakeHost
 from lamina.ports.kube import NODES
 from lamina.ports.kubelet import deviceplugin_pb2 as messages
+from lamina.ports.kubelet.allocations import Holder, KubeletPodResources
 from lamina.ports.kubelet.deviceplugin_pb2_grpc import DevicePluginStub
-from lamina.ports.kubelet.podresources import Holder, KubeletPodResources
-from lamina.ports.kubelet.registration import POD_RESOURCES_SOCKET
+from lamina.ports.kubelet.servers import POD_RESOURCES_SOCKET
 from lamina.ports.listener import Address
 from lamina.ports.mps import FakeMps
 from lamina.ports.nvml import FakeNvml, GpuProcess

@@ -17,10 +17,10 @@ from lamina.ports.files import Files
 from lamina.ports.host import LinuxHost
 from lamina.ports.kube import INVENTORIES, NotFound, Object
 from lamina.ports.kubelet import deviceplugin_pb2 as messages
+from lamina.ports.kubelet.allocations import Holder, KubeletPodResources
 from lamina.ports.kubelet.deviceplugin_pb2_grpc import DevicePluginStub
 from lamina.ports.kubelet.fake import FakeKubelet
-from lamina.ports.kubelet.podresources import Holder, KubeletPodResources
-from lamina.ports.kubelet.registration import POD_RESOURCES_SOCKET
+from lamina.ports.kubelet.servers import POD_RESOURCES_SOCKET
 from lamina.ports.mps import FakeMps
 from lamina.ports.nvml.fake import FakeNvml, fake_gpus
 from lamina.ports.set_aside import SetAside

@@ -21,9 +21,9 @@ from lamina.core.gpus import Gpu, Inventory, NativeResource
 from lamina.core.kube_quantity import parse_quantity
 from lamina.core.sharing import Strategy
 from lamina.dialects import resource_names
-from lamina.dialects.hami import register as hami
-from lamina.dialects.nvidia import feature_labels, mig_labels
-from lamina.dialects.volcano import register as volcano
+from lamina.dialects.hami import compatibility as hami
+from lamina.dialects.nvidia import feature_labels, node_gpus
+from lamina.dialects.volcano import compatibility as volcano
 from lamina.ports.clock import FakeClock
 from lamina.ports.host import FakeHost
 from lamina.ports.kube import NODES, Object
@@ -34,7 +34,7 @@ from tests.dialects.nodes import A100, described
 
 HAMI_NAMES = [f"nvidia.com/{name}" for name in ("gpumem", "gpumem-percentage", "gpucores", "priority")]
 OF_MIG_AND_FABRIC = {
-    f"nvidia.com/{name}" for name in ("mig.strategy", "gpu.clique", *(f"gpu.{each}" for each in mig_labels.OF_DEVICES))
+    f"nvidia.com/{name}" for name in ("mig.strategy", "gpu.clique", *(f"gpu.{each}" for each in node_gpus.OF_DEVICES))
 }
 
 

@@ -7,7 +7,7 @@ from lamina.agent.prepare.ticket_owner import assign_names
 from lamina.agent.state.record import Allocation, Bound
 from lamina.core.grants import ContainerGrant, Grant
 from lamina.errors import NotYet
-from lamina.ports.kubelet.checkpoint import CHECKPOINT
+from lamina.ports.kubelet.allocations import CHECKPOINT
 from tests.agent.node import KIND, Node, container, share
 
 SMALL, LARGE = share(0, 100), share(0, 9000)

@@ -20,8 +20,8 @@ from lamina.core.mig_devices import MigDevice, single_strategy_problem
 from lamina.core.sharing import GPU, Strategy
 from lamina.ports.kube import CLUSTER_POLICIES, CONFIG_MAPS, EVENTS, NODES, Object
 from lamina.ports.kubelet import deviceplugin_pb2 as messages
+from lamina.ports.kubelet.allocations import Holder
 from lamina.ports.kubelet.deviceplugin_pb2_grpc import DevicePluginStub
-from lamina.ports.kubelet.podresources import Holder
 from lamina.ports.nvml import FakeNvml, GpuFacts, MigInstanceFacts
 from lamina.ports.nvml.fake import fake_gpus
 from tests.agent.running_agent import NAMESPACE, STEP_S, Running

@@ -18,11 +18,10 @@ from lamina.errors import BadInput
 from lamina.ports.clock import FakeClock
 from lamina.ports.files import Files
 from lamina.ports.kubelet import deviceplugin_pb2 as messages
+from lamina.ports.kubelet.allocations import Holder, KubeletPodResources
 from lamina.ports.kubelet.deviceplugin_pb2_grpc import DevicePluginStub
 from lamina.ports.kubelet.fake import FakeKubelet
-from lamina.ports.kubelet.plugin_server import serving
-from lamina.ports.kubelet.podresources import Holder, KubeletPodResources
-from lamina.ports.kubelet.registration import POD_RESOURCES_SOCKET
+from lamina.ports.kubelet.servers import POD_RESOURCES_SOCKET, serving
 from tests.agent.node import KIND, RESOURCE, Node, container
 from tests.waiting import until
 

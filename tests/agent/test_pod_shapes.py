@@ -14,8 +14,7 @@ import pytest
 from lamina.agent.prepare.ticket_owner import assign_names, find_assigned, find_listed
 from lamina.agent.state.record import Allocation, Bound
 from lamina.core.grants import ContainerGrant, Grant
-from lamina.ports.kubelet.checkpoint import Assignment
-from lamina.ports.kubelet.podresources import Holder
+from lamina.ports.kubelet.allocations import Assignment, Holder
 from tests.agent.node import KIND, container, share
 
 

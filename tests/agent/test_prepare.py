@@ -6,7 +6,7 @@ from lamina.agent.state.gpu_health import ObservedGpu
 from lamina.core.gpus import Mode
 from lamina.errors import LaminaError, NotYet, Outside
 from lamina.ports.kube import GRANTS, PODS
-from lamina.ports.kubelet.podresources import Holder
+from lamina.ports.kubelet.allocations import Holder
 from tests.agent.node import FACTS, GPU, Node, container, share
 
 

@@ -8,7 +8,7 @@ import pytest
 
 from lamina.agent.cleanup.release import UNCLAIMED_S, UNLISTED_S
 from lamina.ports.kube import GRANTS, PODS
-from lamina.ports.kubelet.podresources import Holder
+from lamina.ports.kubelet.allocations import Holder
 from tests.agent.node import RESOURCE, Node, container
 
 

@@ -11,7 +11,7 @@ from lamina.core.grants import ContainerGrant, Share
 from lamina.ports.files import Files
 from lamina.ports.host import Host
 from lamina.ports.kube import INVENTORIES, NODES, PODS, Kube
-from lamina.ports.kubelet.podresources import PodResources
+from lamina.ports.kubelet.allocations import PodResources
 from lamina.ports.mps import Mps
 from lamina.ports.nvml import Nvml
 from lamina.ports.time_slices import TimeSlices

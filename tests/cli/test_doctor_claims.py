@@ -5,8 +5,7 @@ from typing import Any
 import pytest
 
 from lamina.core.config import ByClaim
-from lamina.dra.classes import device_classes
-from lamina.dra.names import DRIVER, HAMI_DRIVER
+from lamina.dra.names import DRIVER, HAMI_DRIVER, device_classes
 from lamina.dra.slices import DIGEST
 from lamina.operations.doctor.claim_drivers import claim_drivers, device_classes_of_claims
 from lamina.operations.doctor.finding import Finding, State

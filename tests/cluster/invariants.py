@@ -20,7 +20,7 @@ from lamina.core.mig import Placed
 from lamina.core.mig_cards import MIG_CARDS
 from lamina.core.quantities import MIB
 from lamina.errors import BadInput
-from lamina.ports.kubelet.podresources import Holder
+from lamina.ports.kubelet.allocations import Holder
 from tests.cluster import claim_invariants
 
 

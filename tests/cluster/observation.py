@@ -22,7 +22,7 @@ from lamina.enforcement.usage import read_usage
 from lamina.errors import LaminaError
 from lamina.ports.files import Files
 from lamina.ports.kube import GRANTS, INVENTORIES, PODS, RESOURCE_CLAIMS, Resource
-from lamina.ports.kubelet.podresources import Holder, KubeletPodResources
+from lamina.ports.kubelet.allocations import Holder, KubeletPodResources
 from lamina_lab import simgpu
 from tests.cluster.components.api_socket import Missing
 from tests.cluster.components.cluster import RealCluster

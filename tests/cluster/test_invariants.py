@@ -10,7 +10,7 @@ from lamina.agent.state.record import Allocation, Bound, Instance
 from lamina.core.gpus import Gpu, MigInstance, Mode
 from lamina.core.grants import ContainerGrant, Grant, Share
 from lamina.core.quantities import MIB
-from lamina.ports.kubelet.podresources import Holder
+from lamina.ports.kubelet.allocations import Holder
 from tests.cluster.invariants import (
     Container,
     Finding,

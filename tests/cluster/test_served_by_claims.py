@@ -11,8 +11,7 @@ import pytest
 from bench.control_plane import ControlPlane, NoPrograms, control_plane, programs
 from lamina.configuration import DEFAULT
 from lamina.core.objects import read_grant
-from lamina.dra.classes import device_classes
-from lamina.dra.names import DRIVER
+from lamina.dra.names import DRIVER, device_classes
 from lamina.ports.kube import DEVICE_CLASSES, GRANTS, PODS, RESOURCE_CLAIMS, RESOURCE_SLICES, Kube, Object
 from tests.cluster.deciding import all_placed, deciding, prepare
 from tests.controller.cluster import admitted_pod

@@ -3,8 +3,7 @@
 import pytest
 
 from lamina.controller.claims.classes import EVERY_S, ClassMaker
-from lamina.dra.classes import device_classes, differs
-from lamina.dra.names import DRIVER, HAMI_DRIVER
+from lamina.dra.names import DRIVER, HAMI_DRIVER, device_classes, differs
 from lamina.ports.kube import DEVICE_CLASSES
 from lamina_lab.api.schema.device_validation import device_class
 from tests.controller.binders import Bench

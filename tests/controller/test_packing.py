@@ -16,7 +16,7 @@ from lamina.dialects import parse
 from lamina.ledger.holds import Hold
 from lamina.placement import PodPlacement
 from lamina.placement.packing import Ask
-from lamina.placement.packing.best_fit import best_fit
+from lamina.placement.packing.ranking import best_fit
 from lamina.ports.clock import FakeClock
 from lamina.ports.kube import NODES as NODE_OBJECTS
 from lamina.ports.kube import PODS, Object

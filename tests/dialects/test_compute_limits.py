@@ -6,7 +6,7 @@ import pytest
 
 from lamina.configuration import DEFAULT, Config, load
 from lamina.dialects import parse
-from lamina.dialects.compute_limits import COMPUTE_LIMIT
+from lamina.dialects.container_limits import COMPUTE_LIMIT
 from lamina.errors import BadInput
 from tests.dialects.pods import container, pod
 

@@ -7,7 +7,7 @@ import pytest
 from lamina.configuration import DEFAULT
 from lamina.core.requests import PodRequest
 from lamina.dialects import parse
-from lamina.dialects.memory_limits import MEMORY_LIMIT
+from lamina.dialects.container_limits import MEMORY_LIMIT
 from lamina.errors import BadInput
 from tests.dialects.pods import container, pod
 

@@ -13,7 +13,7 @@ from lamina.core.sharing import ReplicaSharing, Replicated, Strategy
 from lamina.dialects.metadata import NodeFacts
 from lamina.dialects.nvidia import feature_labels
 from lamina.dialects.nvidia.feature_labels import labels
-from lamina.dialects.nvidia.mig_labels import OF_PROFILES, is_profile_label
+from lamina.dialects.nvidia.node_gpus import OF_PROFILES, is_profile_label
 from tests.dialects.nodes import A100, NODE_PAGE, described
 
 CARD = MIG_CARDS["A100-40GB"]

@@ -9,8 +9,7 @@ from lamina.core.gpu_facts import GpuFacts, MigInstanceFacts
 from lamina.core.mig_cards import MIG_CARDS
 from lamina.core.mig_devices import MigDevice
 from lamina.dra.claims import read_claim
-from lamina.dra.classes import device_classes
-from lamina.dra.names import DRIVER, HAMI_DRIVER
+from lamina.dra.names import DRIVER, HAMI_DRIVER, device_classes
 from lamina.dra.offers import DriverVersions, OfferedGpu, offered_devices, pci_bus_id, semantic_version, shared_counters
 from lamina.dra.partitions import PartitionOptions
 from lamina.dra.slices import generation, node_slices

@@ -5,7 +5,7 @@ from pathlib import Path
 import pytest
 
 from lamina.enforcement import DeviceLimit, Limits, layout, write_container
-from lamina.enforcement.slot_locks import is_in_use
+from lamina.enforcement.open_usage import is_in_use
 from tests.enforcement.gpu_uuids import UUID
 from tests.enforcement.leases import lease
 from tests.enforcement.slots import locked_slot

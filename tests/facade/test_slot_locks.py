@@ -1,6 +1,6 @@
 """The lock of a program on its slot shows the node that the program lives."""
 
-from lamina.enforcement.slot_locks import is_in_use
+from lamina.enforcement.open_usage import is_in_use
 from tests.facade.conftest import MakeContainer
 
 

@@ -7,7 +7,7 @@ import pytest
 from lamina.core.definitions import GRANT, INVENTORY
 from lamina.core.grants import grant_name
 from lamina.ports.kube import GRANTS, INVENTORIES, NODES, PODS, Object
-from lamina.ports.kubelet.podresources import Holder
+from lamina.ports.kubelet.allocations import Holder
 from tests.agent.node import RESOURCE
 from tests.agent.planted import MinedAgent, mined_agent, seconds
 from tests.hostile_objects.agent_trial import works

@@ -8,8 +8,7 @@ import pytest
 from lamina.agent.mig.partitioner import STATE
 from lamina.dialects.claim_gate import GATE
 from lamina.dialects.nvidia.feature_labels import LABELS
-from lamina.dra.classes import device_classes
-from lamina.dra.names import DRIVER
+from lamina.dra.names import DRIVER, device_classes
 from lamina.install import values
 from lamina.install.objects import objects
 from lamina.install.render import render

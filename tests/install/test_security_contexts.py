@@ -14,7 +14,7 @@ from lamina.install.objects import objects
 from lamina.install.render import render
 from lamina.install.terms import Setting
 from lamina.ports.kube import Object
-from lamina.ports.mps.messages import SOCKET
+from lamina.ports.mps.service_client import SOCKET
 
 OF_AGENT = {
     (): ["CHOWN"],

@@ -4,7 +4,7 @@ from typing import Any
 
 import pytest
 
-from lamina.dra.taint_rules import selects
+from lamina.dra.selectors import selects
 from lamina.ports.kube import DEVICE_TAINT_RULES, PODS, RESOURCE_CLAIMS, RESOURCE_SLICES, Object
 from lamina_lab.controllers.device_taint.plan import EVICTING
 from lamina_lab.kubernetes import objects

@@ -10,8 +10,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from lamina.ports.files import Files
-from lamina.ports.kubelet.checkpoint import read_assignments
-from lamina.ports.kubelet.registration import PLUGIN_FOLDER
+from lamina.ports.kubelet.allocations import read_assignments
+from lamina.ports.kubelet.servers import PLUGIN_FOLDER
 from lamina_lab.kubelet.device_manager import checkpoint
 from lamina_lab.kubelet.device_manager.allocation import (
     FORGET_AFTER_S,

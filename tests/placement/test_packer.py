@@ -8,8 +8,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from lamina.placement.packing import REFUSED, Ask, Cluster, Packer, RequestCounts, bits
-from lamina.placement.packing.best_fit import best_fit
-from lamina.placement.packing.request_counts import WINDOW
+from lamina.placement.packing.mix import WINDOW
+from lamina.placement.packing.ranking import best_fit
 from tests.placement.packing_clusters import asks, clusters, library, mixes
 
 

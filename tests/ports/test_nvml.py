@@ -14,7 +14,7 @@ import pytest
 from lamina.core.mig_cards import MIG_CARDS
 from lamina.errors import Outside
 from lamina.ports.clock import FakeClock
-from lamina.ports.nvml import DriverNvml, FakeNvml, GpuFacts, GpuProcess, XidEvent, driver, mig, process_work
+from lamina.ports.nvml import DriverNvml, FakeNvml, GpuFacts, GpuProcess, XidEvent, driver, mig, readings
 from lamina.ports.nvml.fake import fake_gpus
 from tests.waiting import until
 
@@ -153,7 +153,7 @@ def library(monkeypatch: pytest.MonkeyPatch) -> ScriptedLibrary:
     made = ScriptedLibrary()
     monkeypatch.setattr(driver, "nvml", made)
     monkeypatch.setattr(mig, "nvml", made)
-    monkeypatch.setattr(process_work, "nvml", made)
+    monkeypatch.setattr(readings, "nvml", made)
     return made
 
 

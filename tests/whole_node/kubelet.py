@@ -13,7 +13,7 @@ from lamina.core.grants import ContainerGrant
 from lamina.enforcement import Limits, read_limits
 from lamina.errors import Outside
 from lamina.ports.kubelet import deviceplugin_pb2 as messages
-from lamina.ports.kubelet.podresources import Holder
+from lamina.ports.kubelet.allocations import Holder
 from tests.whole_node.mortal_ports import Clock, Died
 
 AGAIN_S = 0.5

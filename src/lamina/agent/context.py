@@ -12,7 +12,7 @@ from lamina.configuration import Config
 from lamina.ports.clock import Clock
 from lamina.ports.files import Files
 from lamina.ports.kube import EventRecorder, Kube
-from lamina.ports.kubelet.podresources import PodResources
+from lamina.ports.kubelet.allocations import PodResources
 from lamina.ports.nvml import Nvml
 from lamina.ports.set_aside import SetAside
 

@@ -78,8 +78,8 @@ from lamina.ports.files import Files, kept_open
 from lamina.ports.host import Host, LinuxHost
 from lamina.ports.kube import EventRecorder, Kube
 from lamina.ports.kube.client import AGAIN_S, connect
-from lamina.ports.kubelet.podresources import KubeletPodResources
-from lamina.ports.kubelet.registration import POD_RESOURCES_SOCKET
+from lamina.ports.kubelet.allocations import KubeletPodResources
+from lamina.ports.kubelet.servers import POD_RESOURCES_SOCKET
 from lamina.ports.mounts import LinuxMounts, Mounts
 from lamina.ports.mps import Mps, MpsServiceClient
 from lamina.ports.nvml import DriverNvml, Nvml

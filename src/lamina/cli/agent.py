@@ -8,7 +8,7 @@ import typer
 
 from lamina.cli.service_options import Config, Kubeconfig, LogLevel, MpsSocket, ProtectMetrics, configure_logging
 from lamina.dra.names import DRIVER
-from lamina.ports.mps.messages import SOCKET
+from lamina.ports.mps.service_client import SOCKET
 
 DriverMount = Annotated[
     Path | None,

@@ -7,7 +7,7 @@ from typing import Annotated
 import typer
 
 from lamina.cli.service_options import LogLevel, MpsSocket, configure_logging
-from lamina.ports.mps.messages import SOCKET
+from lamina.ports.mps.service_client import SOCKET
 
 
 def mps(

@@ -32,10 +32,10 @@ from lamina.dialects.registry import (
     resource_domains,
     resource_names,
 )
-from lamina.dialects.resized_templates import resize_template
 from lamina.dialects.templates import (
     fill_template,
     find_template,
+    resize_template,
     template_condition,
     template_refusal,
     template_warnings,

@@ -8,11 +8,10 @@ from lamina.core.config import Config
 from lamina.core.grants import MAX_CONTAINERS
 from lamina.core.host_size import asked_of
 from lamina.core.requests import MAX_GPU_CONTAINERS, PodRequest
-from lamina.dialects.compute_limits import limit_compute
+from lamina.dialects.container_limits import limit_compute, limit_memory
 from lamina.dialects.container_variables import apply_variables
 from lamina.dialects.containers import ContainerManifest, is_zero, read_containers
 from lamina.dialects.high_priority import lower_priorities
-from lamina.dialects.memory_limits import limit_memory
 from lamina.dialects.protocol import Dialect, PodManifest
 from lamina.dialects.registry import NameIndex, dialect_named, name_index
 from lamina.dialects.unsupported import explain_unknown, system_of

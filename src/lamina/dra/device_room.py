@@ -9,8 +9,8 @@ from msgspec import Struct
 from lamina.core.kube_quantity import parse_quantity
 from lamina.core.quantities import MIB
 from lamina.dra.names import CORES, MEMORY
+from lamina.dra.selectors import selects
 from lamina.dra.slices import COUNTERS, generation
-from lamina.dra.taint_rules import selects
 from lamina.errors import BadInput
 
 _Key = tuple[str, str, str]

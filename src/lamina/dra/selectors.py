@@ -65,3 +65,15 @@ def _selects(term: str, driver: str, attributes: Mapping[str, Any]) -> bool | No
             return attribute_of(driver, attributes, f"{domain}/{name}") is not None
         return name in (driver, STANDARD) or any(each.startswith(f"{name}/") for each in attributes)
     return None
+
+
+_CRITERIA = ("driver", "pool", "device")
+
+
+def selects(rule: Mapping[str, Any], device: Mapping[str, Any]) -> bool:
+    """Whether a rule is about a device, given by its `driver`, `pool` and `device`.
+
+    Any of the three may be missing in the selector. Without a selector a rule selects no device, with an empty one all.
+    """
+    selector = (rule.get("spec") or {}).get("deviceSelector")
+    return selector is not None and all(selector.get(key) in (None, device.get(key)) for key in _CRITERIA)

@@ -16,10 +16,15 @@ and 21 %. Windows from 0 to 10 and from 10 to 20 ms of each period are tried; af
 the windows stay.
 """
 
+import ctypes
 from collections import deque
 from collections.abc import Mapping, Sequence
+from pathlib import Path
 
 from msgspec import Struct
+
+from lamina.enforcement import layout
+from lamina.enforcement.container_files import read_file
 
 PERIOD_US = 20_000
 """WINDOW_PERIOD_NS of native/facade/compute/launch_window.h."""
@@ -167,3 +172,21 @@ def length_us(word: int) -> int:
     """The length of the window of a word; 0 for no window."""
     begin, end = word & 0xFFFFFFFF, word >> 32
     return end - begin if begin < end <= PERIOD_US else 0
+
+
+_US = 1e6
+
+
+def read_window_lengths(path: Path) -> tuple[float, ...]:
+    """For each GPU of the container, for how many seconds of each period it begins launches; 0 where it always may.
+
+    Empty if the file cannot be read.
+    """
+    size = ctypes.sizeof(layout.ArbiterFile)
+    try:
+        content = read_file(path, size + 1)
+    except OSError:
+        return ()
+    arbiter = layout.ArbiterFile.from_buffer_copy(content[:size].ljust(size, b"\0"))  # an earlier version is shorter
+    count = min(arbiter.device_count, layout.MAX_DEVICES)
+    return tuple(length_us(arbiter.lendings[place].window) / _US for place in range(count))

@@ -2,10 +2,15 @@
 
 Its tenants may write anything into it, change its size, mode and owner, and take a lease on it. While it is open for
 writing the kernel grants no lease on it and executes it for no one.
+
+The facade of each process holds a lock on its slot for as long as the process lives, and the kernel shows it across
+namespaces. No process of another container can open the file.
 """
 
+import fcntl
 import os
 import stat
+import struct
 from contextlib import suppress
 from pathlib import Path
 
@@ -75,3 +80,25 @@ def give_away(file: int) -> None:
     """Make an open file OWNER's. Without CAP_CHOWN, or in a user namespace without that ID, it stays whose it is."""
     with suppress(OSError):
         os.fchown(file, OWNER, OWNER)
+
+
+_FLOCK = "hhqqi4x"
+"""struct flock: type, whence, start, length, pid."""
+
+
+def is_in_use(usage: Path) -> bool:
+    """Whether a living process has a lock or a lease on the file. True where that is not certain."""
+    try:
+        file = open_file(usage, os.O_RDONLY)
+    except FileNotFoundError:
+        return False
+    except OSError:
+        return True
+    try:
+        whole_file = struct.pack(_FLOCK, fcntl.F_WRLCK, os.SEEK_SET, 0, 0, 0)
+        kind, *_ = struct.unpack(_FLOCK, fcntl.fcntl(file, fcntl.F_OFD_GETLK, whole_file))
+        return bool(kind != fcntl.F_UNLCK)
+    except OSError:
+        return True
+    finally:
+        os.close(file)

@@ -28,8 +28,7 @@ from lamina.install.pods import (
     template,
 )
 from lamina.install.terms import Each, Given, Joined, Or, Term, Value, When
-from lamina.ports.kubelet.driver_server import REGISTRY_FOLDER
-from lamina.ports.kubelet.registration import PLUGIN_FOLDER, POD_RESOURCES_SOCKET
+from lamina.ports.kubelet.servers import PLUGIN_FOLDER, POD_RESOURCES_SOCKET, REGISTRY_FOLDER
 
 METRICS_PORT = 9394
 DRIVER = "/run/lamina-host-driver"

@@ -10,9 +10,8 @@ from typing import Any
 from msgspec import Struct, structs
 
 from lamina.core.gpus import Inventory, Mode
-from lamina.dra.classes import class_names
 from lamina.dra.containers import claims_by_entry, claims_of, entries_by_container
-from lamina.dra.names import DRIVER, device_number
+from lamina.dra.names import DRIVER, class_names, device_number
 from lamina.dra.quota_amounts import alternatives
 
 

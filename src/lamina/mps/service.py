@@ -13,7 +13,7 @@ import msgspec
 from lamina.errors import BadInput, Outside
 from lamina.ports.files import Files
 from lamina.ports.mps import Hangs, Mps
-from lamina.ports.mps.messages import MAX_BYTES, MpsCall, Reply, Request
+from lamina.ports.mps.service_client import MAX_BYTES, MpsCall, Reply, Request
 
 log = logging.getLogger(__name__)
 

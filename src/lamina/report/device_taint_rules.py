@@ -4,9 +4,9 @@ from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping
 from typing import Any, NamedTuple
 
+from lamina.dra.selectors import selects
 from lamina.dra.slices import digest_of
-from lamina.dra.taint_rules import selects
-from lamina.placement.hosts.taints import written
+from lamina.placement.hosts.selection import written
 from lamina.ports.kube import DEVICE_TAINT_RULES, RESOURCE_SLICES, Kube, NotFound, Object, Refused
 
 _NO_EFFECT = "None"

@@ -11,7 +11,7 @@ from lamina import native
 from lamina.core.policies import NODE_POLICIES
 from lamina.placement import node_score
 from lamina.placement.packing import LIBRARY, REFUSED, Ask, Cluster, Packer
-from lamina.placement.packing.best_fit import best_fit
+from lamina.placement.packing.ranking import best_fit
 from lamina.simulation.capacity import ClusterCapacity, Floats
 from lamina.simulation.workload import SimPod
 

@@ -9,8 +9,7 @@ from typing import Any
 
 from lamina.ports.kubelet import deviceplugin_pb2 as messages
 from lamina.ports.kubelet.deviceplugin_pb2_grpc import DevicePluginServicer
-from lamina.ports.kubelet.plugin_server import serving
-from lamina.ports.kubelet.registration import register
+from lamina.ports.kubelet.servers import register, serving
 
 FOLDER = Path("/var/lib/kubelet/device-plugins")
 ENDPOINT = "nvidia-gpu.sock"

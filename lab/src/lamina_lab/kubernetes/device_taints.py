@@ -3,7 +3,7 @@
 from collections.abc import Iterable, Mapping
 from typing import Any
 
-from lamina.dra.taint_rules import selects
+from lamina.dra.selectors import selects
 from lamina.ports.kube import Object
 from lamina_lab.kubernetes import objects
 from lamina_lab.kubernetes.resource_slices import newest_slices

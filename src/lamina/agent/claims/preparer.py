@@ -40,7 +40,7 @@ from lamina.dra.parameters import SharingParameters, sharing_by_request
 from lamina.dra.share_limits import ShareLimits, limits_by_request, with_limits
 from lamina.dra.shares import RequestShares, request_shares, require_room
 from lamina.dra.sharing import RequestSharing, check_alone, request_sharing
-from lamina.enforcement.slot_locks import is_in_use
+from lamina.enforcement.open_usage import is_in_use
 from lamina.errors import NotYet, Outside
 
 log = logging.getLogger(__name__)

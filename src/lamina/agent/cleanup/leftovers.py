@@ -9,8 +9,7 @@ from pathlib import Path
 
 from lamina.agent.state.settings import AgentSettings
 from lamina.ports.files import TEMPORARY, Files
-from lamina.ports.kubelet.driver_server import REGISTRY_FOLDER
-from lamina.ports.kubelet.registration import PLUGIN_FOLDER
+from lamina.ports.kubelet.servers import PLUGIN_FOLDER, REGISTRY_FOLDER
 
 SPECS, SOCKETS = "lamina.dev-*", "lamina-*.sock"
 

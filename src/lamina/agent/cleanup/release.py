@@ -25,8 +25,7 @@ from lamina.agent.containers.paths import folder_name
 from lamina.agent.context import NodeContext
 from lamina.agent.state.record import Allocation, Bound
 from lamina.errors import Outside
-from lamina.ports.kubelet.checkpoint import Assignment, read_assignments
-from lamina.ports.kubelet.podresources import Holder
+from lamina.ports.kubelet.allocations import Assignment, Holder, read_assignments
 from lamina.ports.polling import FailureLog, poll
 
 log = logging.getLogger(__name__)

@@ -17,8 +17,8 @@ from lamina.ports.kubelet import draplugin_pb2 as messages
 from lamina.ports.kubelet import pluginregistration_pb2 as registration
 from lamina.ports.kubelet.drahealth_pb2_grpc import DRAResourceHealthServicer
 from lamina.ports.kubelet.draplugin_pb2_grpc import DRAPluginServicer
-from lamina.ports.kubelet.driver_server import HEALTH, REGISTRY_FOLDER, TYPE, VERSIONS, serving_driver
 from lamina.ports.kubelet.pluginregistration_pb2_grpc import RegistrationServicer
+from lamina.ports.kubelet.servers import HEALTH, REGISTRY_FOLDER, TYPE, VERSIONS, serving_driver
 from lamina.ports.polling import RETRY_PAUSES_S, FailureLog
 
 log = logging.getLogger(__name__)

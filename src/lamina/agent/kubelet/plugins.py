@@ -34,7 +34,7 @@ from lamina.core.mig_devices import SINGLE
 from lamina.core.nodes import kept_out
 from lamina.core.sharing import GPU, Strategy
 from lamina.ports.host import Host
-from lamina.ports.kubelet.registration import PLUGIN_FOLDER
+from lamina.ports.kubelet.servers import PLUGIN_FOLDER
 from lamina.ports.supervision import keep_running
 
 Devices = tuple[KubeletDevice, ...]

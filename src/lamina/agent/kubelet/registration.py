@@ -17,8 +17,7 @@ from lamina.agent.kubelet.device_stream import DeviceStream
 from lamina.errors import Outside
 from lamina.ports.clock import Clock
 from lamina.ports.files import Files
-from lamina.ports.kubelet.plugin_server import serving
-from lamina.ports.kubelet.registration import KUBELET_SOCKET, register
+from lamina.ports.kubelet.servers import KUBELET_SOCKET, register, serving
 from lamina.ports.polling import RETRY_PAUSES_S, FailureLog
 
 log = logging.getLogger(__name__)

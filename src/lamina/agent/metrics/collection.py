@@ -19,8 +19,8 @@ from lamina.core.mps import MpsDaemon
 from lamina.core.quantities import MIB
 from lamina.dialects.samples import Enforcer, MigSample, ShareSample
 from lamina.enforcement import DeviceLimit, Usage, read_limits, read_usage
+from lamina.enforcement.launch_windows import read_window_lengths
 from lamina.enforcement.layout import KINDS
-from lamina.enforcement.window_lengths import read_window_lengths
 from lamina.errors import LaminaError
 from lamina.ports.files import Files
 from lamina.ports.nvml import GpuReading

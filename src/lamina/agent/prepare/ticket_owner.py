@@ -27,8 +27,7 @@ from lamina.agent.devices.tickets import TicketKind
 from lamina.agent.state.record import Allocation, DeviceIds
 from lamina.core.grants import ContainerGrant, Grant
 from lamina.errors import NotYet, Outside
-from lamina.ports.kubelet.checkpoint import Assignment, read_assignments
-from lamina.ports.kubelet.podresources import Holder
+from lamina.ports.kubelet.allocations import Assignment, Holder, read_assignments
 
 
 class Owner(NamedTuple):

@@ -9,7 +9,7 @@ from lamina.dra.names import DRIVER as CLAIM_DRIVER
 from lamina.errors import BadInput
 from lamina.ports.files import LOCK, Files
 from lamina.ports.listener import Address
-from lamina.ports.mps.messages import SOCKET
+from lamina.ports.mps.service_client import SOCKET
 
 DRIVER = ("libcuda.so.1", "libnvidia-ml.so.1")
 LIBRARIES = (*DRIVER, "libcuda.so")

@@ -8,7 +8,7 @@ import logging
 from collections.abc import Callable
 
 from lamina.controller.context import Context
-from lamina.dra.classes import device_classes
+from lamina.dra.names import device_classes
 from lamina.ports.kube import DEVICE_CLASSES, AlreadyExists
 from lamina.ports.polling import FailureLog, poll
 

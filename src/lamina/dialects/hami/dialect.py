@@ -8,7 +8,7 @@ from lamina.core.gpus import Gpu, Mode
 from lamina.core.requests import PodRequest
 from lamina.dialects.choices import ChoiceAnnotations
 from lamina.dialects.containers import ContainerManifest
-from lamina.dialects.hami import admission, fractions, metrics, parser, pod_annotations, register
+from lamina.dialects.hami import admission, compatibility, fractions, metrics, parser
 from lamina.dialects.hami.section import HamiSection
 from lamina.dialects.metadata import BoundPod, Metadata, NodeFacts
 from lamina.dialects.patches import PatchOperation
@@ -41,9 +41,9 @@ class HamiDialect(Dialect):
     node_metrics = metrics.NODE
     cluster_metrics = metrics.CLUSTER
     choice_annotations = ANNOTATIONS
-    pod_annotations = pod_annotations.KEYS
+    pod_annotations = compatibility.KEYS
     share_annotations = ("hami.io/vgpu-devices-to-allocate", "hami.io/vgpu-devices-allocated")
-    node_annotations = (register.REGISTER,)
+    node_annotations = (compatibility.REGISTER,)
     limits_by_quota = True
 
     def resource_names(self, config: Config) -> ResourceNames:
@@ -85,13 +85,13 @@ class HamiDialect(Dialect):
         return fractions.template_condition(amounts, names)
 
     def pod_metadata(self, pod: BoundPod) -> Metadata:
-        return pod_annotations.pod_metadata(pod)
+        return compatibility.pod_metadata(pod)
 
     def node_metadata(self, node: NodeFacts) -> Metadata:
         if not any(gpu.by_grant for gpu in node.inventory.gpus):
             return Metadata()
-        return Metadata(annotations={register.REGISTER: register.write_register(node.inventory)})
+        return Metadata(annotations={compatibility.REGISTER: compatibility.write_register(node.inventory)})
 
     def read_node(self, node: Mapping[str, Any]) -> list[Gpu]:
-        text = (node["metadata"].get("annotations") or {}).get(register.REGISTER)
-        return list(register.read_register(text)) if text else []
+        text = (node["metadata"].get("annotations") or {}).get(compatibility.REGISTER)
+        return list(compatibility.read_register(text)) if text else []

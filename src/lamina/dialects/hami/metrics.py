@@ -4,7 +4,7 @@ Names, labels and units are HAMi's: ratios of compute go from 0 to 100, the rati
 """
 
 from lamina.core.quantities import MIB
-from lamina.dialects.hami.register import device_type
+from lamina.dialects.hami.compatibility import device_type
 from lamina.dialects.metrics import ClusterMetrics, MetricFamily, MetricTable, NodeMetrics, Values, gauge
 from lamina.dialects.samples import GpuSample, GrantedGpu, GrantedShare, MigSample, QuotaUsage, ShareSample
 

@@ -14,7 +14,7 @@ from lamina.core.gpus import Inventory
 from lamina.core.mig_devices import NONE
 from lamina.core.sharing import SHARED
 from lamina.dialects.metadata import NodeFacts, label_value
-from lamina.dialects.nvidia import mig_labels
+from lamina.dialects.nvidia import node_gpus
 
 PREFIX = "nvidia.com/"
 NFD_ANNOTATION = "nfd.node.kubernetes.io/feature-labels"
@@ -24,7 +24,7 @@ _DRIVER = ("cuda.driver.major", "cuda.driver.minor", "cuda.driver.rev",
            "cuda.runtime-version.major", "cuda.runtime-version.minor", "cuda.runtime-version.full")  # fmt: skip
 _GPU = ("gpu.clique", "gpu.compute.major", "gpu.compute.minor", "gpu.count", "gpu.family", "gpu.machine",
         "gpu.memory", "gpu.mode", "gpu.product", "gpu.replicas", "gpu.sharing-strategy",
-        *(f"gpu.{name}" for name in mig_labels.OF_DEVICES),
+        *(f"gpu.{name}" for name in node_gpus.OF_DEVICES),
         "mig.capable", "mig.strategy", "mps.capable", "vgpu.present")  # fmt: skip
 TIMESTAMP = PREFIX + "gfd.timestamp"
 """When the labels last changed, in Unix time."""
@@ -49,7 +49,7 @@ class GpuSharing(NamedTuple):
 
 def is_feature_label(key: str) -> bool:
     """Whether a label is one of these or of a MIG profile."""
-    return key in LABELS or mig_labels.is_profile_label(key)
+    return key in LABELS or node_gpus.is_profile_label(key)
 
 
 def labels_of_discovery(annotations: Mapping[str, str]) -> frozenset[str]:
@@ -96,7 +96,7 @@ def labels(node: NodeFacts) -> dict[str, str]:
     cliques = {one.fabric for one in node.gpus if one.fabric}
     if len(cliques) == 1:
         found["gpu.clique"] = cliques.pop()
-    return {PREFIX + name: text for name, text in found.items()} | mig_labels.labels(node)
+    return {PREFIX + name: text for name, text in found.items()} | node_gpus.labels(node)
 
 
 def _versions(driver: str, cuda: tuple[int, int]) -> dict[str, str]:

@@ -9,7 +9,7 @@ from lamina.core.requests import PodRequest
 from lamina.dialects.choices import ChoiceAnnotations
 from lamina.dialects.metadata import BoundPod, Metadata, NodeFacts
 from lamina.dialects.protocol import Dialect, Listed, PodManifest, ResourceNames
-from lamina.dialects.volcano import metrics, parser, pod_annotations, register
+from lamina.dialects.volcano import compatibility, parser
 from lamina.dialects.volcano.section import VolcanoSection
 
 SCHEDULE_POLICY = "deviceshare.SchedulePolicy"
@@ -34,11 +34,11 @@ class VolcanoDialect(Dialect):
     listed_annotations = Listed("volcano")
     listed_resources = Listed("volcano")
     listed_metrics = Listed("volcano")
-    cluster_metrics = metrics.CLUSTER
+    cluster_metrics = compatibility.CLUSTER
     choice_annotations = ANNOTATIONS
-    pod_annotations = pod_annotations.KEYS
+    pod_annotations = compatibility.KEYS
     share_annotations = ("volcano.sh/vgpu-ids-new", "volcano.sh/devices-to-allocate")
-    node_annotations = (register.REGISTER,)
+    node_annotations = (compatibility.REGISTER,)
 
     def resource_names(self, config: Config) -> ResourceNames:
         section = config.section(VolcanoSection)
@@ -60,13 +60,13 @@ class VolcanoDialect(Dialect):
         return parser.parse(pod, names)
 
     def pod_metadata(self, pod: BoundPod) -> Metadata:
-        return pod_annotations.pod_metadata(pod)
+        return compatibility.pod_metadata(pod)
 
     def node_metadata(self, node: NodeFacts) -> Metadata:
         if not any(gpu.by_grant for gpu in node.inventory.gpus):
             return Metadata()
-        return Metadata(annotations={register.REGISTER: register.write_register(node.inventory)})
+        return Metadata(annotations={compatibility.REGISTER: compatibility.write_register(node.inventory)})
 
     def read_node(self, node: Mapping[str, Any]) -> list[Gpu]:
-        text = (node["metadata"].get("annotations") or {}).get(register.REGISTER)
-        return list(register.read_register(text)) if text else []
+        text = (node["metadata"].get("annotations") or {}).get(compatibility.REGISTER)
+        return list(compatibility.read_register(text)) if text else []

@@ -3,8 +3,7 @@
 from collections.abc import Collection, Iterator
 
 from lamina.core.config import ByClaim
-from lamina.dra.classes import device_classes, differs
-from lamina.dra.names import DRIVER, HAMI_DRIVER
+from lamina.dra.names import DRIVER, HAMI_DRIVER, device_classes, differs
 from lamina.dra.slices import digest_of
 from lamina.operations.doctor.finding import Finding, State
 from lamina.ports.kube import Object

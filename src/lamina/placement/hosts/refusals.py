@@ -5,8 +5,13 @@ from typing import Any, NamedTuple
 
 from lamina.placement.explanation.summary import Miss
 from lamina.placement.hosts.room import PODS, Lack, Room
-from lamina.placement.hosts.selection import allowed_by_affinity, unmatched_labels
-from lamina.placement.hosts.taints import UNSCHEDULABLE, untolerated_taints, written
+from lamina.placement.hosts.selection import (
+    UNSCHEDULABLE,
+    allowed_by_affinity,
+    unmatched_labels,
+    untolerated_taints,
+    written,
+)
 from lamina.placement.rules.refusal import Cause
 
 _MIB = 1 << 20

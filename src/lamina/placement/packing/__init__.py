@@ -7,9 +7,8 @@ policy.
 
 from lamina.placement.packing.cluster import MOST_GPUS, REFUSED, Ask, Cluster, as_bits, bits
 from lamina.placement.packing.kernel import LIBRARY
-from lamina.placement.packing.mix import Mix
+from lamina.placement.packing.mix import Mix, RequestCounts
 from lamina.placement.packing.packer import LearningSchedule, Packer, learn_policy
-from lamina.placement.packing.request_counts import RequestCounts
 
 __all__ = [
     "LIBRARY",

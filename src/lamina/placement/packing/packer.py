@@ -22,13 +22,11 @@ from dataclasses import fields, replace
 import numpy as np
 from numpy.typing import NDArray
 
-from lamina.placement.packing.best_fit import best_fit
 from lamina.placement.packing.cluster import Ask, Cluster
 from lamina.placement.packing.coefficients import Coefficients
 from lamina.placement.packing.kernel import Kernel
-from lamina.placement.packing.mix import Floats, Mix
-from lamina.placement.packing.ranking import Ranking
-from lamina.placement.packing.request_counts import RequestCounts
+from lamina.placement.packing.mix import Floats, Mix, RequestCounts
+from lamina.placement.packing.ranking import Ranking, best_fit
 from lamina.placement.packing.trained import TRAINED
 from lamina.placement.packing.waste import Weights, waste
 

@@ -13,17 +13,17 @@ import grpc
 from lamina.errors import Outside
 from lamina.ports.kubelet import deviceplugin_pb2 as plugin_messages
 from lamina.ports.kubelet import podresources_pb2 as messages
+from lamina.ports.kubelet.allocations import Holder
 from lamina.ports.kubelet.deviceplugin_pb2_grpc import (
     DevicePluginStub,
     RegistrationServicer,
     add_RegistrationServicer_to_server,
 )
-from lamina.ports.kubelet.podresources import Holder
 from lamina.ports.kubelet.podresources_pb2_grpc import (
     PodResourcesListerServicer,
     add_PodResourcesListerServicer_to_server,
 )
-from lamina.ports.kubelet.registration import KUBELET_SOCKET, PLUGIN_FOLDER, POD_RESOURCES_SOCKET, VERSION
+from lamina.ports.kubelet.servers import KUBELET_SOCKET, PLUGIN_FOLDER, POD_RESOURCES_SOCKET, VERSION
 
 
 class FakePodResources:

@@ -1,16 +1,52 @@
 """MPS through the MPS service of the node, which runs the daemons so that they outlive the agent.
 
-Where the service itself does not answer, calls raise MpsServiceDown, so that the daemons are not taken for dead.
+One request and one reply per connection, each a line of JSON. The service is replaced later than the agent, so fields
+are only added, with defaults, and unknown ones are ignored. Where the service itself does not answer, calls raise
+MpsServiceDown, so that the daemons are not taken for dead.
 """
 
 import asyncio
+from enum import StrEnum
 from pathlib import Path
 
 import msgspec
+from msgspec import Struct
 
 from lamina.errors import Outside
-from lamina.ports.mps.messages import MAX_BYTES, MpsCall, Reply, Request
 from lamina.ports.mps.protocol import Hangs, Home, MpsServiceDown
+
+MAX_BYTES = 1 << 20
+"""Of one message."""
+SOCKET = Path("/run/nvidia/mps/lamina.sock")
+"""Where the service listens."""
+
+
+class MpsCall(StrEnum):
+    START = "start"
+    ASK = "ask"
+    END = "end"
+
+
+class Request(Struct, frozen=True, kw_only=True):
+    """One call of the port to MPS. `command` is for `ask`."""
+
+    call: MpsCall
+    gpu: str
+    root: str
+    command: str = ""
+
+    @property
+    def home(self) -> Home:
+        return Home(self.gpu, Path(self.root))
+
+
+class Reply(Struct, frozen=True, kw_only=True, omit_defaults=True):
+    """`error` is a sentence, empty if the call succeeded; `hangs`: the daemon did not answer in time."""
+
+    answer: str = ""
+    error: str = ""
+    hangs: bool = False
+
 
 REPLY_S = 30.0
 """More than the service takes for the slowest call."""

@@ -22,7 +22,7 @@ from msgspec import structs
 
 from lamina.core.mig import MigCard, Placed
 from lamina.errors import Outside
-from lamina.ports.nvml import links, memory_faults, memory_limits, mig, process_work, readings
+from lamina.ports.nvml import links, memory_limits, mig, readings
 from lamina.ports.nvml.protocol import GpuFacts, GpuProcess, GpuReading, MigInstanceFacts, XidEvent
 
 log = logging.getLogger(__name__)
@@ -77,7 +77,7 @@ class DriverNvml:
         return await self._ask(f"the processes on {uuid}", lambda: _processes(uuid))
 
     async def work(self, uuid: str) -> Mapping[int, float] | None:
-        return await self._ask(f"the work on {uuid}", lambda: process_work.read(_handle(uuid), time.time()))
+        return await self._ask(f"the work on {uuid}", lambda: readings.read_work(_handle(uuid), time.time()))
 
     async def set_exclusive(self, uuid: str, on: bool) -> None:
         await self._ask(f"that the compute mode of {uuid} is set", lambda: _set_exclusive(_handle(uuid), on))
@@ -278,8 +278,8 @@ def _facts(index: int) -> GpuFacts:
         virtual=_if_supported(partial(nvml.nvmlDeviceGetVirtualizationMode, handle)) == _VGPU,
         minor=_if_supported(partial(nvml.nvmlDeviceGetMinorNumber, handle)),
         fabric=links.fabric(handle),
-        retired_pages=memory_faults.retired_pages(handle),
-        sram_errors=memory_faults.sram_errors(handle),
+        retired_pages=readings.retired_pages(handle),
+        sram_errors=readings.sram_errors(handle),
     )
 
 

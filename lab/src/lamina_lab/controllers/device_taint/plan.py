@@ -3,7 +3,7 @@
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from typing import Any
 
-from lamina.dra.taint_rules import selects
+from lamina.dra.selectors import selects
 from lamina.ports.kube import PODS, Object
 from lamina.ports.kube.moments import rfc3339
 from lamina_lab.kubernetes import objects
