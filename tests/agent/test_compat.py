@@ -1,6 +1,7 @@
 """Labels, annotations and amounts of a node: which there are, and that the node keeps them."""
 
 from pathlib import Path
+from typing import Any
 
 import msgspec
 import pytest
@@ -38,12 +39,9 @@ OF_MIG_AND_FABRIC = {
 }
 
 
-def gpu(uuid: str, index: int, **more: object) -> Gpu:
-    return msgspec.convert(
-        {"uuid": uuid, "index": index, "model": "Tesla V100-SXM2-32GB", "memory_mib": 32768, "capacity_mib": 65536}
-        | more,
-        Gpu,
-    )
+def gpu(uuid: str, index: int, **more: Any) -> Gpu:
+    sizes = {"memory_mib": 32768, "capacity_mib": 65536} | more
+    return Gpu(uuid=uuid, index=index, model="Tesla V100-SXM2-32GB", **sizes)
 
 
 def test_the_registers_are_byte_for_byte_those_of_hami_and_volcano() -> None:
