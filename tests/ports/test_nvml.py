@@ -93,6 +93,12 @@ class ScriptedLibrary:
             raise pynvml.NVMLError(pynvml.NVML_ERROR_NOT_SUPPORTED)
         return 0, 1, 0, 1
 
+    def do_nvmlDeviceGetRetiredPages(self, handle: int, cause: int) -> list[int]:
+        raise pynvml.NVMLError(pynvml.NVML_ERROR_NOT_SUPPORTED)
+
+    def do_nvmlDeviceGetMemoryErrorCounter(self, handle: int, kind: int, counter: int, location: int) -> int:
+        raise pynvml.NVMLError(pynvml.NVML_ERROR_NOT_SUPPORTED)
+
     def do_nvmlDeviceGetMemoryInfo(self, handle: int) -> Any:
         if handle == 1:
             raise pynvml.NVMLError(pynvml.NVML_ERROR_NOT_SUPPORTED)
