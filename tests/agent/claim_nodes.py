@@ -96,7 +96,7 @@ class ClaimNode(Node):
         self.failures.append(f"{uuid}: {failure}")
 
     def _in_use(self) -> Any:
-        return devices_in_use(self.record.allocations, claims=self.context.claims.held)
+        return devices_in_use(self.record.allocations, claims=self.context.record.held_claims)
 
     def observe(self, **unhealthy: str) -> None:
         """The GPUs as NVML lists them, some `unhealthy` by `gpu<index>`."""

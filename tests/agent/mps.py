@@ -13,7 +13,8 @@ from lamina.agent.mps.daemons import DaemonSupervisor, SharedGpus
 from lamina.agent.mps.journal import DaemonJournal
 from lamina.agent.mps.lifecycle import DaemonLifecycle
 from lamina.agent.state.gpu_health import ObservedGpu
-from lamina.agent.state.record import Bound, Record
+from lamina.agent.state.holdings import Bound
+from lamina.agent.state.record import Record
 from lamina.configuration import DEFAULT
 from lamina.core.gpus import Mode
 from lamina.core.mps import MpsDaemon

@@ -34,7 +34,6 @@ from lamina.agent.mps.journal import DaemonJournal
 from lamina.agent.mps.lifecycle import DaemonLifecycle
 from lamina.agent.prepare.plan import WriteLimits
 from lamina.agent.prepare.ticket_preparer import TicketPreparer
-from lamina.agent.state.claim_record import ClaimRecord
 from lamina.agent.state.cluster import ClusterClient
 from lamina.agent.state.gpu_health import ObservedGpu
 from lamina.agent.state.nvidia_config import AppliedConfig
@@ -106,7 +105,6 @@ def fake_context(root: Path, name: str = "node-1", **changes: Any) -> NodeContex
             root / "containers", root / "cdi", root / "driver", FacadeLibraries(root / "lib" / "1", "1")
         ),
         "record": Record(root / "record.json", files),
-        "claims": ClaimRecord(root / "claims.json", changes.get("files") or files),
         "aside": aside,
     }
     return NodeContext(**fakes | changes)

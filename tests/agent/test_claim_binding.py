@@ -61,8 +61,8 @@ async def test_a_claim_is_prepared_before_kubelet_asks(node: BindingNode) -> Non
     assert node.limits_of("c") == "gpu:0:4096"
     before = node.disk()
     await node.prepare("c")
-    assert {path: text for path, text in node.disk().items() if "claims.json" not in path} == {
-        path: text for path, text in before.items() if "claims.json" not in path
+    assert {path: text for path, text in node.disk().items() if "record.json" not in path} == {
+        path: text for path, text in before.items() if "record.json" not in path
     }
     await node.unprepare("c")
     assert node.left() == []
@@ -95,7 +95,7 @@ async def test_what_is_impossible_is_reported_at_once(node: BindingNode) -> None
     await node.allocated("c", SHARE, config=[odd])
     await node.binding.look()
     assert list(await node.conditions("c")) == [CANNOT_PREPARE]
-    assert (node.left(), node.context.claims.claims) == ([], ())
+    assert (node.left(), node.context.record.claims) == ([], {})
 
 
 async def test_a_failure_leaves_nothing_and_the_scheduler_may_come_back(node: BindingNode) -> None:
@@ -104,7 +104,7 @@ async def test_a_failure_leaves_nothing_and_the_scheduler_may_come_back(node: Bi
     await node.clock.advance(PATIENCE_S)
     await node.binding.look()
     assert list(await node.conditions("c")) == [CANNOT_PREPARE]
-    assert (node.left(), node.context.claims.claims) == ([], ())
+    assert (node.left(), node.context.record.claims) == ([], {})
     node.nvml.broken = ""
     await node.deallocated("c")
     status = {"allocation": {"devices": {"results": [node.awaited(SHARE)]}}}
@@ -119,7 +119,7 @@ async def test_a_claim_that_goes_to_another_node_is_released(node: BindingNode) 
     await node.binding.look()
     assert node.left() != []
     await node.deallocated("c")
-    assert (node.left(), node.context.claims.claims) == ([], ())
+    assert (node.left(), node.context.record.claims) == ([], {})
 
 
 async def test_a_claim_for_which_kubelet_has_asked_is_not_released(node: BindingNode) -> None:
@@ -139,7 +139,7 @@ async def test_a_restarted_agent_releases_a_claim_for_which_kubelet_has_not_aske
     node.start()
     node.binding = ClaimBinding(node.context, node.claims)
     await node.deallocated("c")
-    assert (node.left(), node.context.claims.claims) == ([], ())
+    assert (node.left(), node.context.record.claims) == ([], {})
 
 
 @pytest.mark.parametrize("order", [("a", "b"), ("b", "a")])
@@ -158,7 +158,7 @@ async def test_claims_of_one_container_are_released_together(node: BindingNode, 
         await node.saw(name)
     for _ in range(2):
         await node.binding.look()
-    assert (node.left(), node.context.claims.claims) == ([], ())
+    assert (node.left(), node.context.record.claims) == ([], {})
 
 
 async def test_claims_without_conditions_are_left_to_kubelet(node: BindingNode) -> None:

@@ -46,9 +46,9 @@ async def test_a_container_has_the_limits_of_both_requests(node: ClaimNode) -> N
     ]
     assert (node.visible("c", "a"), node.visible("c", "b")) == (GPU[0], f"{GPU[0]},{GPU[1]}")
     assert not (node.places.containers / "uid-of-c_b").exists(), "they have one account"
-    (held,) = node.context.claims.allocations
+    (held,) = node.context.record.holdings
     assert held.bound is not None and held.bound.gpus == (GPU[0], GPU[1])
-    assert len(node.context.claims.held[0].requests) == 2
+    assert len(node.context.record.held_claims[0].requests) == 2
 
 
 async def test_a_container_with_one_of_them_sees_only_that(node: ClaimNode) -> None:
@@ -80,7 +80,7 @@ async def test_what_a_container_cannot_have_is_refused(node: ClaimNode) -> None:
     await node.claim("c", A, B, pods=["p"])
     with pytest.raises(BadInput, match='container "c0" of pod p and container "c1" of pod p name request b last'):
         await node.prepare("c")
-    assert (node.left(), node.context.claims.claims) == ([], ())
+    assert (node.left(), node.context.record.claims) == ([], {})
 
 
 async def two_claims(node: ClaimNode, *, others: tuple[str, ...] = ()) -> None:
@@ -94,7 +94,7 @@ async def two_claims(node: ClaimNode, *, others: tuple[str, ...] = ()) -> None:
 async def test_claims_of_one_container_are_prepared_together(node: ClaimNode, order: tuple[str, str]) -> None:
     await two_claims(node)
     await node.prepare(order[0])
-    assert sorted(node.context.claims.units) == sorted(GPU[:2]), "the other claim's GPU is not given to anyone else"
+    assert sorted(node.context.record.claimed) == sorted(GPU[:2]), "the other claim's GPU is not given to anyone else"
     before = node.disk()
     await node.prepare(order[1])
     assert node.disk() == before
@@ -114,7 +114,7 @@ async def test_the_claim_with_the_account_goes_last(node: ClaimNode) -> None:
     await node.unprepare("d")
     assert (node.places.containers / "uid-of-c_gpu").exists()
     await node.unprepare("c")
-    assert (node.left(), node.context.claims.claims) == ([], ())
+    assert (node.left(), node.context.record.claims) == ([], {})
 
 
 async def test_claims_stay_as_long_as_processes_of_their_account_run(
@@ -132,7 +132,7 @@ async def test_a_claim_that_other_pods_use_too_cannot_be_combined(node: ClaimNod
     for name in ("c", "d"):
         with pytest.raises(BadInput, match=r"uses the claims \w and \w, but other pods use d too"):
             await node.prepare(name)
-    assert (node.left(), node.context.claims.claims) == ([], ())
+    assert (node.left(), node.context.record.claims) == ([], {})
 
 
 async def test_a_pod_that_comes_while_one_of_its_claims_goes_prepares_both_again(node: ClaimNode) -> None:
@@ -149,7 +149,7 @@ async def test_one_claim_without_room_keeps_the_other_from_starting(node: ClaimN
     await two_claims(node)
     with pytest.raises(NotYet, match="gpu-1 has no room for the claim as long as it is prepared for default/tenant"):
         await node.prepare("c")
-    assert [str(each) for each in node.context.claims.claims] == ["default/tenant"]
+    assert [str(each) for each in node.context.record.claims.values()] == ["default/tenant"]
 
 
 @pytest.mark.parametrize("torn", [False, True])
@@ -183,7 +183,7 @@ async def test_an_agent_that_dies_at_any_step_of_removing(tmp_path: Path, torn: 
         died = await dies(node, at, "d", torn=torn, preparing=False)
         await node.unprepare("d")
         await node.unprepare("c")
-        assert (node.left(), node.context.claims.claims) == ([], ()), at
+        assert (node.left(), node.context.record.claims) == ([], {}), at
         if not died:
             return
 

@@ -42,7 +42,7 @@ async def test_a_claim_that_was_half_prepared_can_be_unprepared(tmp_path: Path, 
         died = await dies(node, at, torn=torn, preparing=True)
         await node.kube.delete(RESOURCE_CLAIMS, "c", namespace="default")
         await node.unprepare("c")
-        assert (node.left(), node.context.claims.claims) == ([], ()), at
+        assert (node.left(), node.context.record.claims) == ([], {}), at
         await node.prepared("d", result())
         if not died:
             return
@@ -61,7 +61,7 @@ async def test_unprepare(tmp_path: Path, torn: bool, again: bool) -> None:
         if again:
             assert {path: text for path, text in node.disk().items() if not path.endswith(".tmp")} == before, at
         else:
-            assert (node.left(), node.context.claims.claims) == ([], ()), at
+            assert (node.left(), node.context.record.claims) == ([], {}), at
         if not died:
             assert at > 4
             return
@@ -73,7 +73,7 @@ async def forgotten(node: ClaimNode, seconds: float) -> int:
     await releaser.sweep()
     await node.clock.advance(seconds)
     await releaser.sweep()
-    return len(node.context.claims.claims)
+    return len(node.context.record.claims)
 
 
 async def test_a_claim_that_is_gone_and_that_kubelet_has_forgotten_is_released(tmp_path: Path) -> None:

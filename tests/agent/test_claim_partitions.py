@@ -221,7 +221,7 @@ async def test_the_agent_may_die_at_any_step(tmp_path: Path, torn: bool, then: s
         if then == "unprepared":
             await node.unprepare("c")
             await node.sweep()
-            assert (node.there(), node.left(), node.context.claims.claims) == ([], [], ()), at
+            assert (node.there(), node.left(), node.context.record.claims) == ([], [], {}), at
         else:
             await node.prepare("c")
             assert sorted(node.there()) == [("1g.5gb", 6), ("4g.20gb", 0)], at

@@ -58,7 +58,7 @@ async def test_what_exceeds_a_quota_is_refused_before_anything_is_made(
     await quota(node, hard, used)
     with pytest.raises(NotYet, match=sentence):
         await node.prepared("c", result(memory="4Gi", cores=30))
-    assert (node.left(), node.context.claims.claims) == ([], ())
+    assert (node.left(), node.context.record.claims) == ([], {})
 
 
 async def test_quotas_of_other_namespaces_do_not_concern_it(node: ClaimNode) -> None:

@@ -96,7 +96,7 @@ async def test_what_mps_cannot_do_is_refused(node: ClaimNode) -> None:
     mps = sharing("MPS", "a")
     await node.claim("both", result("a"), result("b", "gpu-1"), config=[mps], pods=["p"])
     await refused(node, "both", 'container "c0" of pod p uses the requests a, b, but one with MPS must be the only')
-    assert (node.mps.started, node.left(), node.context.claims.claims) == ([], [], ())
+    assert (node.mps.started, node.left(), node.context.record.claims) == ([], [], {})
 
 
 async def test_a_daemon_does_not_start_while_another_program_uses_the_gpu(node: ClaimNode) -> None:
@@ -152,11 +152,11 @@ async def test_a_daemon_of_an_unhealthy_gpu_is_not_started_again(node: ClaimNode
 
 async def test_uninstalling_ends_the_daemons(node: ClaimNode) -> None:
     await by_mps(node, "c", WHOLE)
-    assert await end_claim_daemons(node.root / "claims.json", node.mps, node.nvml, Files()) == []
+    assert await end_claim_daemons(node.root / "record.json", node.mps, node.nvml, Files()) == []
     assert (node.mps.daemons, node.nvml.exclusive) == ({}, set())
-    (node.root / "claims.json").write_text("odd")
-    (failure,) = await end_claim_daemons(node.root / "claims.json", node.mps, node.nvml, Files())
-    assert failure.startswith("cannot read the record of claims")
+    (node.root / "record.json").write_text("odd")
+    (failure,) = await end_claim_daemons(node.root / "record.json", node.mps, node.nvml, Files())
+    assert failure.startswith("cannot read the record")
 
 
 async def test_a_whole_gpu_has_turns_of_the_length_of_its_claim(node: ClaimNode) -> None:

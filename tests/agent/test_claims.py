@@ -70,7 +70,7 @@ async def test_requests_of_a_claim_have_no_more_than_their_gpu(node: ClaimNode, 
         await node.prepare("c")
     else:
         await refused(node, "c", "the requests of the claim add up to more than gpu-0 has", BadInput)
-    assert bool(node.context.claims.claims) == fits
+    assert bool(node.context.record.claims) == fits
 
 
 async def test_each_request_has_limits_of_its_own(node: ClaimNode) -> None:
@@ -91,7 +91,7 @@ async def test_kubelet_may_call_again(node: ClaimNode) -> None:
     assert node.disk() == before
     await node.unprepare("c")
     await node.unprepare("c")
-    assert node.left() == [] and node.context.claims.claims == ()
+    assert node.left() == [] and node.context.record.claims == {}
 
 
 @pytest.mark.parametrize("lost", ["cdi", "containers", "cdi containers"])
@@ -126,7 +126,7 @@ async def test_a_new_claim_waits_for_the_end_of_the_old_one(node: ClaimNode) -> 
     await node.prepared("small", result(memory="2Gi"))
     await node.claim("new", result(memory="4Gi"))
     await refused(node, "new", "gpu-0 has no room for the claim as long as it is prepared for default/old, default/sm")
-    assert [str(each) for each in node.context.claims.claims] == ["default/old", "default/small"]
+    assert [str(each) for each in node.context.record.claims.values()] == ["default/old", "default/small"]
     await node.unprepare("old")
     await node.prepare("new")
     await node.claim("whole", result())
@@ -157,7 +157,7 @@ async def test_a_claim_that_was_allocated_again_is_prepared_again(node: ClaimNod
     await node.prepare("c")
     assert node.limits_of("c", "b") == "b:1:1024"
     assert node.spec(cdi_name("uid-of-c", "a")) is None
-    assert node.context.claims.units == {GPU[1]: "default/c"}
+    assert node.context.record.claimed == {GPU[1]: "default/c"}
 
 
 async def test_admin_access_takes_nothing_and_has_no_limits(node: ClaimNode) -> None:
@@ -165,7 +165,7 @@ async def test_admin_access_takes_nothing_and_has_no_limits(node: ClaimNode) -> 
     node.observe(gpu0="the driver reported XID 79")
     (ready,) = await node.prepared("admin", result(adminAccess=True))
     assert ready.device.admin and node.visible("admin") == GPU[0]
-    assert node.context.claims.units == {GPU[0]: "default/tenant"}
+    assert node.context.record.claimed == {GPU[0]: "default/tenant"}
     assert node.places.containers.joinpath("uid-of-admin_gpu").exists() is False
 
 
@@ -173,7 +173,7 @@ async def test_an_unhealthy_gpu_is_refused(node: ClaimNode) -> None:
     node.observe(gpu0="the driver reported XID 79")
     await node.claim("c")
     await refused(node, "c", "is unhealthy: the driver reported XID 79")
-    assert node.context.claims.claims == ()
+    assert node.context.record.claims == {}
 
 
 async def grant(node: ClaimNode, gpu: int) -> None:

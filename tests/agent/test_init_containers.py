@@ -4,7 +4,7 @@ import pytest
 
 from lamina.agent.cleanup.release import UNCLAIMED_S
 from lamina.agent.prepare.ticket_owner import assign_names
-from lamina.agent.state.record import Allocation, Bound
+from lamina.agent.state.holdings import Bound, Holding
 from lamina.core.grants import ContainerGrant, Grant
 from lamina.errors import NotYet
 from lamina.ports.kubelet.allocations import CHECKPOINT
@@ -156,11 +156,11 @@ async def test_a_sidecar_is_listed_and_is_itself(node: Node) -> None:
     assert node.limits(names["main"]) == "main:0:9000"
 
 
-def names_of(*containers: str | None, uid: str = "uid") -> list[Allocation]:
+def names_of(*containers: str | None, uid: str = "uid") -> list[Holding]:
     """Allocations of one ticket, named 0, 1 and so on, bound to these containers of the pod; None is not bound."""
     tickets = frozenset({"ticket-0"})
     return [
-        Allocation(
+        Holding(
             name=str(number),
             tickets=tickets,
             bound=None if name is None else Bound(namespace="default", pod="p", pod_uid=uid, container=name),
@@ -180,7 +180,7 @@ TWO_INITS = grant(
 )
 
 
-def given(allocations: list[Allocation], granted: Grant, holder: str) -> list[str]:
+def given(allocations: list[Holding], granted: Grant, holder: str) -> list[str]:
     """The container of each name that has one, in the names' order."""
     result = assign_names(allocations, granted, holder, frozenset({"ticket-0"}), KIND)
     return [f"{name}:{result[name].name}" for name in sorted(result)]
@@ -201,7 +201,7 @@ def test_a_name_asked_for_again_gets_the_smallest_limits_that_come_into_question
 
 
 def test_names_of_other_pods_stay_out() -> None:
-    others = [*names_of("main", uid="other"), Allocation(name="9", tickets=frozenset({"ticket-0"}))]
+    others = [*names_of("main", uid="other"), Holding(name="9", tickets=frozenset({"ticket-0"}))]
     assert given(others, grant(container("main")), "main") == ["9:main"]
     with pytest.raises(NotYet):
         given(names_of("main", uid="other"), grant(container("main")), "main")

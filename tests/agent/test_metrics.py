@@ -22,7 +22,7 @@ from lamina.agent.metrics import collection
 from lamina.agent.metrics.collection import UsageRates
 from lamina.agent.metrics.server import MetricsPage, MetricsServer
 from lamina.agent.state.gpu_health import ObservedGpu
-from lamina.agent.state.record import Bound, Instance
+from lamina.agent.state.holdings import Bound, Instance
 from lamina.configuration import DEFAULT, Config, load
 from lamina.core.gpus import MigInstance, Mode
 from lamina.core.grants import ComputePolicy

@@ -12,7 +12,7 @@ from typing import NamedTuple
 import pytest
 
 from lamina.agent.prepare.ticket_owner import assign_names, find_assigned, find_listed
-from lamina.agent.state.record import Allocation, Bound
+from lamina.agent.state.holdings import Bound, Holding
 from lamina.core.grants import ContainerGrant, Grant
 from lamina.ports.kubelet.allocations import Assignment, Holder
 from tests.agent.node import KIND, container, share
@@ -73,7 +73,7 @@ def test_every_container_of_every_shape_gets_its_own_limits(seed: int) -> None:
         listed = [Holder("default", "p", c.name, held[c.name]) for c in containers if not c.init or c.sidecar]
         assigned = [Assignment("uid", name, tickets) for name, tickets in held.items()]
         grant = Grant(pod="p", pod_uid="uid", node="n", dialect="hami", containers=tuple(containers))
-        record = [Allocation(name=name, tickets=tickets) for name, tickets in held.items()]
+        record = [Holding(name=name, tickets=tickets) for name, tickets in held.items()]
         for starting in containers:
             tickets = held[starting.name]
             owner = find_listed(tickets, listed)
@@ -86,8 +86,8 @@ def test_every_container_of_every_shape_gets_its_own_limits(seed: int) -> None:
     assert tried > 1000
 
 
-def bind(allocation: Allocation, names: dict[str, ContainerGrant]) -> Allocation:
+def bind(allocation: Holding, names: dict[str, ContainerGrant]) -> Holding:
     if allocation.name not in names:
         return allocation
     bound = Bound(namespace="default", pod="p", pod_uid="uid", container=names[allocation.name].name)
-    return Allocation(name=allocation.name, tickets=allocation.tickets, bound=bound)
+    return Holding(name=allocation.name, tickets=allocation.tickets, bound=bound)

@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from lamina.agent.state.record import Bound
+from lamina.agent.state.holdings import Bound
 from lamina.ports.nvml import GpuProcess
 from tests.agent.node import GPU, Node
 

@@ -11,7 +11,7 @@ from lamina.agent.containers.limit_files import write_limits
 from lamina.agent.containers.paths import folder_name
 from lamina.agent.limits import sizes as module
 from lamina.agent.limits.sizes import SizeFollower
-from lamina.agent.state.record import Bound
+from lamina.agent.state.holdings import Bound
 from lamina.core.grants import ContainerSize, grant_name
 from lamina.core.objects import read_grant, write_spec
 from lamina.core.quantities import MIB

@@ -8,8 +8,7 @@ from collections import Counter
 from collections.abc import Collection, Iterable, Iterator, Mapping
 
 from lamina.agent.containers.paths import pod_uid_of
-from lamina.agent.state.claim_record import PreparedClaim
-from lamina.agent.state.record import Instance, instance_of
+from lamina.agent.state.holdings import Instance, PreparedClaim, instance_of
 from lamina.core.gpus import Gpu
 
 Reserved = Mapping[str, frozenset[str]]

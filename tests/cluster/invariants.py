@@ -11,8 +11,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from typing import NamedTuple
 
 from lamina.agent.devices.native_devices import all_native, is_mig_device
-from lamina.agent.state.claim_record import PreparedClaim
-from lamina.agent.state.record import Allocation, Bound, Instance, instance_of
+from lamina.agent.state.holdings import Bound, Holding, Instance, PreparedClaim, instance_of
 from lamina.core.gpus import BY_GRANT, Gpu, Mode
 from lamina.core.grants import ContainerGrant, Grant
 from lamina.core.ledger import NOTHING, Taken, taken_by
@@ -74,7 +73,7 @@ class OnNode(NamedTuple):
     """
 
     holders: tuple[Holder, ...] | None = ()
-    allocations: tuple[Allocation, ...] = ()
+    allocations: tuple[Holding, ...] = ()
     specs: Mapping[str, tuple[str, ...]] = {}
     folders: Mapping[str, Folder] = {}
     containers: tuple[Container, ...] = ()
@@ -282,7 +281,7 @@ def _of_record(observed: Observation, name: str, node: OnNode) -> Iterator[Findi
                 yield Finding(about, f"the record gives {who} other MIG instances than the grant")
 
 
-def _by_kubelet(allocation: Allocation) -> bool:
+def _by_kubelet(allocation: Holding) -> bool:
     """Whether its devices name GPUs, or parts of them, so that no grant has to."""
     return all_native(allocation.tickets)
 

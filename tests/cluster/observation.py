@@ -14,8 +14,8 @@ from lamina.agent.containers import cdi
 from lamina.agent.containers.paths import LIMITS, USAGE
 from lamina.agent.mig.ownership import Ownership
 from lamina.agent.mps.journal import DaemonJournal
-from lamina.agent.state.claim_record import ClaimRecord
-from lamina.agent.state.record import Instance, Record
+from lamina.agent.state.holdings import Instance
+from lamina.agent.state.record import Record
 from lamina.core.objects import read_grant, read_inventory
 from lamina.enforcement import read_limits
 from lamina.enforcement.usage import read_usage
@@ -133,13 +133,13 @@ def _on_node(node: Node) -> OnNode:
     machine, made = simgpu.read(node.gpus.machine), Ownership(state / "mig.json", Files())
     containers, served = _processes(node, machine)
     holders = _holders(root / "var/lib/kubelet/pod-resources/kubelet.sock")
-    claims = ClaimRecord(state / "claims.json", Files())
+    record = Record(state / "record.json", Files())
     names = {path: cdi.name_of_file(path.name) for path in specs.glob("*.json")} if specs.is_dir() else {}
     return OnNode(
         holders=holders,
         specs={name: cdi.visible_devices(text) for path, name in names.items() if name and (text := _read(path))},
         folders={path.name: _folder(path) for path in (state / "containers").glob("*_*")},
-        allocations=Record(state / "record.json", Files()).allocations,
+        allocations=record.allocations,
         containers=containers,
         divided=frozenset(gpu.uuid for gpu in machine.gpus if gpu.mig_enabled),
         instances={
@@ -149,8 +149,8 @@ def _on_node(node: Node) -> OnNode:
         labelled=made.labelled,
         served=served,
         kept=DaemonJournal(state / "mps.json", Files()).gpus,
-        claims=claims.claims,
-        claim_specs=frozenset(claims.cdi_names),
+        claims=tuple(record.claims.values()),
+        claim_specs=record.names - {each.name for each in record.allocations},
     )
 
 

@@ -5,8 +5,7 @@ from typing import Any
 import pytest
 from msgspec import structs
 
-from lamina.agent.state.claim_record import PreparedClaim, PreparedRequest
-from lamina.agent.state.record import Allocation, Bound, Instance
+from lamina.agent.state.holdings import Bound, Holding, Instance, PreparedClaim, PreparedRequest
 from lamina.core.gpus import Gpu, Mode
 from lamina.core.grants import ContainerGrant, MigInstance, Share
 from lamina.core.quantities import MIB
@@ -17,7 +16,7 @@ A, B = "GPU-a", "GPU-b"
 GPUS = tuple(
     Gpu(uuid=uuid, index=at, model="m", memory_mib=1000, capacity_mib=1000, slots=2) for at, uuid in enumerate((A, B))
 )
-BY_PLUGIN = Allocation(
+BY_PLUGIN = Holding(
     name="ticket",
     tickets=frozenset({"ticket-1"}),
     bound=Bound(namespace="d", pod="pod-1", pod_uid="1", container="main", gpus=(A,), mode=Mode.QUOTA),

@@ -6,7 +6,7 @@ from typing import Any
 import pytest
 from msgspec import structs
 
-from lamina.agent.state.record import Allocation, Bound, Instance
+from lamina.agent.state.holdings import Bound, Holding, Instance
 from lamina.core.gpus import Gpu, MigInstance, Mode
 from lamina.core.grants import ContainerGrant, Grant, Share
 from lamina.core.quantities import MIB
@@ -44,11 +44,11 @@ def bound(uid: str, gpu: str = A, mode: Mode = Mode.QUOTA, *instances: Instance)
 
 
 HOLDERS = tuple(Holder("d", f"pod-{uid}", "main", frozenset({f"ticket-{uid}"})) for uid in "12")
-ALLOCATIONS = tuple(Allocation(name=f"name-{u}", tickets=frozenset({f"ticket-{u}"}), bound=bound(u)) for u in "12")
+ALLOCATIONS = tuple(Holding(name=f"name-{u}", tickets=frozenset({f"ticket-{u}"}), bound=bound(u)) for u in "12")
 FOLDER = Folder({A: 400 * MIB}, {A: 0}, {A: 100 * MIB})
 NODE = OnNode(
     holders=HOLDERS,
-    allocations=(*ALLOCATIONS, Allocation(name="unclaimed", tickets=frozenset({"ticket-9"}))),
+    allocations=(*ALLOCATIONS, Holding(name="unclaimed", tickets=frozenset({"ticket-9"}))),
     specs={"name-1": (A,), "name-2": (A,)},
     folders={"1_main": FOLDER, "2_main": FOLDER},
     containers=tuple(Container(uid, f"container-{uid}", (A,), f"{uid}_main", {A: 100}) for uid in "12"),
@@ -157,7 +157,7 @@ CHANGES: list[tuple[Change, set[str]]] = [
         {"the ledger has (shares, MiB, percent) (1, 400, 0)"},
     ),
     (lambda observed: observed._replace(ledger={A: (2, 800, 0), B: (1, 1, 0)}), {"of GPU-b on n"}),
-    (node(allocations=(*ALLOCATIONS, Allocation(name="x", tickets=frozenset("t"), bound=bound("over")))),
+    (node(allocations=(*ALLOCATIONS, Holding(name="x", tickets=frozenset("t"), bound=bound("over")))),
      {"has ended and is not listed"}),
     (node(allocations=(structs.replace(ALLOCATIONS[0], bound=bound("1", B)), ALLOCATIONS[1])),
      {"other GPUs than the grant", "shows other GPUs", "sees other GPUs"}),
@@ -186,7 +186,7 @@ CHANGES: list[tuple[Change, set[str]]] = [
 M, K = "MIG-m", "MIG-k"
 PLACE, OTHER = (Instance(gpu=C, profile="1g.5gb", start=start) for start in (0, 1))
 CUT, SLICED, SERVED, OWN = (
-    Allocation(name=f"name-{uid}", tickets=frozenset({ticket}), bound=bound(uid, gpu, mode, *places))
+    Holding(name=f"name-{uid}", tickets=frozenset({ticket}), bound=bound(uid, gpu, mode, *places))
     for uid, ticket, gpu, mode, places in (
         ("m", "ticket-m", C, Mode.MIG, (PLACE,)),
         ("t", f"{A}::1", A, Mode.TIMESLICE, ()),
@@ -264,7 +264,7 @@ def test_an_instance_in_two_pods_is_too_much(lives: bool, says: list[str]) -> No
 
 
 def test_of_a_kubelet_that_does_not_answer_nothing_is_concluded() -> None:
-    ended = Allocation(name="x", tickets=frozenset("t"), bound=bound("over"))
+    ended = Holding(name="x", tickets=frozenset("t"), bound=bound("over"))
     assert disagreements(node(holders=None, allocations=(*ALLOCATIONS, ended))(SEEN)) == []
 
 

@@ -5,7 +5,6 @@ from pathlib import Path
 from lamina.agent.cleanup.release import UNCLAIMED_S
 from lamina.agent.mig.ownership import Ownership
 from lamina.agent.mps.journal import DaemonJournal
-from lamina.agent.state.claim_record import ClaimRecord
 from lamina.agent.state.record import Record
 from lamina.core.sharing import TimeSlice
 from lamina.ports.kube import PODS
@@ -96,9 +95,8 @@ async def all_end(world: World) -> None:
 
 
 async def nothing_of_pods_is_left(world: World) -> None:
-    assert ClaimRecord(world.settings.claims, world.files).claims == (), "the record of claims"
     record = Record(world.settings.record, world.files)
-    assert record.allocations == (), "the record"
+    assert (record.allocations, record.claims) == ((), {}), "the record"
     assert names(world.root / "cdi") == [], "CDI specs"
     assert names(world.settings.containers) == [], "folders of containers"
     assert await world.grants() == [], "grants"

@@ -10,7 +10,8 @@ from msgspec import structs
 from lamina.agent.claims import preparer
 from lamina.agent.claims.preparer import ClaimPreparer
 from lamina.agent.mig import on_demand
-from lamina.agent.state.claim_record import ClaimRecord, PreparedClaim
+from lamina.agent.state.holdings import PreparedClaim
+from lamina.agent.state.record import Record
 from lamina.ports.kube import RESOURCE_CLAIMS
 from tests.whole_node.claims import Claim
 from tests.whole_node.recovery import all_end, everything_comes_to_rest, nothing_of_pods_is_left, recover, settle
@@ -134,7 +135,7 @@ async def raced(world: World) -> None:
 
 async def test_doors_that_do_not_ask_each_other(world: World, monkeypatch: Any) -> None:
     monkeypatch.setattr(ClaimPreparer, "_check_doors", lambda *about: None)
-    monkeypatch.setattr(ClaimRecord, "require_unclaimed", lambda *about: None)
+    monkeypatch.setattr(Record, "require_unclaimed", lambda *about: None)
     with world.fake_ports(), pytest.raises(AssertionError, match="is in the modes"):
         await raced(world)
 
@@ -185,7 +186,7 @@ def _unlimited(claim: PreparedClaim) -> PreparedClaim:
 
 async def test_a_driver_that_leaves_the_files_of_claims(world: World, monkeypatch: Any) -> None:
     async def forgets(driver: ClaimPreparer, claim: PreparedClaim) -> None:
-        driver._record.drop(claim.uid)
+        driver._record.drop_claim(claim.uid)
         driver._offer.changed()
 
     monkeypatch.setattr(ClaimPreparer, "_remove", forgets)

@@ -3,7 +3,6 @@
 from dataclasses import dataclass
 
 from lamina.agent.containers.paths import HostPaths
-from lamina.agent.state.claim_record import ClaimRecord
 from lamina.agent.state.cluster import ClusterClient
 from lamina.agent.state.nvidia_config import AppliedConfig
 from lamina.agent.state.record import Record
@@ -33,7 +32,6 @@ class NodeContext:
     pod_resources: PodResources
     paths: HostPaths
     record: Record
-    claims: ClaimRecord
     aside: SetAside
     """What the agent has set aside, under any configuration."""
 

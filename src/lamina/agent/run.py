@@ -63,7 +63,6 @@ from lamina.agent.node.configuration import ConfigurationSource
 from lamina.agent.node.watch import NodeWatch
 from lamina.agent.nvidia.config_watch import NvidiaConfigWatch, last_good_config
 from lamina.agent.nvidia.time_slices import TimeSliceManager, time_slice_events
-from lamina.agent.state.claim_record import ClaimRecord
 from lamina.agent.state.cluster import ClusterClient
 from lamina.agent.state.nvidia_config import AppliedConfig
 from lamina.agent.state.observable import Observable
@@ -324,7 +323,6 @@ def _context(settings: AgentSettings, rules: Rules, ports: AgentPorts, libraries
         pod_resources=KubeletPodResources(settings.kubelet_dir / POD_RESOURCES_SOCKET),
         paths=HostPaths(settings.containers, settings.cdi_dir, settings.driver_dir, libraries),
         record=Record(settings.record, ports.files),
-        claims=ClaimRecord(settings.claims, ports.files),
         aside=ports.aside,
     )
 
@@ -350,7 +348,7 @@ def _advertisement(node: NodeContext) -> Advertisement:
 
 
 def _in_use(node: NodeContext, mode: Mode) -> DevicesInUse:
-    return devices_in_use(node.record.allocations, mode, claims=node.claims.held)
+    return devices_in_use(node.record.allocations, mode, claims=node.record.held_claims)
 
 
 def _claim_parts(

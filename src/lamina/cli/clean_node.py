@@ -76,7 +76,7 @@ async def _end_daemons(state_dir: Path) -> list[str]:
     settings, nvml = AgentSettings(node="", state_dir=state_dir), DriverNvml()
     try:
         daemons, files = local_daemons(CONTROL, 0), Files()
-        claimed = await end_claim_daemons(settings.claims, daemons, nvml, files)
+        claimed = await end_claim_daemons(settings.record, daemons, nvml, files)
         return [*claimed, *await end_daemons(settings.mps, daemons, nvml, files)]
     finally:
         await nvml.close()

@@ -67,7 +67,7 @@ class ClaimBinding:
         else:
             self._waiting.pop(uid, None)
         self._gone.discard(uid)
-        if self._node.claims.get(uid) is not None and (gone or not self._is_here(claim)):
+        if self._node.record.claims.get(uid) is not None and (gone or not self._is_here(claim)):
             self._gone.add(uid)
 
     async def look(self) -> None:

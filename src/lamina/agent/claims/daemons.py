@@ -16,7 +16,7 @@ from lamina.agent.mps.client_limits import ClientLimits
 from lamina.agent.mps.journal import JournaledDaemon
 from lamina.agent.mps.lifecycle import DaemonLifecycle
 from lamina.agent.mps.restart_backoff import RestartBackoff
-from lamina.agent.state.claim_record import PreparedClaim, PreparedMps, PreparedRequest
+from lamina.agent.state.holdings import PreparedClaim, PreparedMps, PreparedRequest
 from lamina.dra.names import cdi_name
 from lamina.errors import NotYet, Outside
 from lamina.ports.kube import RESOURCE_CLAIMS
@@ -69,7 +69,7 @@ class ClaimDaemons:
 
     async def look(self) -> None:
         """Start daemons that have ended. Raises nothing: a failure is logged and reported, and tried again."""
-        for claim in self._node.claims.claims:
+        for claim in self._node.record.claims.values():
             for home, mps in daemon_homes(claim) if claim.ready else ():
                 with self._node.aside.around(_KIND, str(claim)):
                     await self._look_at(claim, home, mps)
@@ -96,7 +96,7 @@ class ClaimDaemons:
     def _may_run(self, claim: PreparedClaim, mps: PreparedMps) -> bool:
         """Whether the GPU is healthy and the claim still prepared: asking the daemon took time."""
         units = [share.gpu for each in claim.requests if each.mps == mps for share in each.grant.shares]
-        observed, current = self._advertisement.state.units, self._node.claims.get(claim.uid)
+        observed, current = self._advertisement.state.units, self._node.record.claims.get(claim.uid)
         healthy = all(unit in observed and observed[unit].healthy for unit in units)
         return healthy and current is not None and current.ready
 

@@ -11,8 +11,7 @@ from msgspec import structs
 from lamina.agent.containers import cdi
 from lamina.agent.context import NodeContext
 from lamina.agent.mig.on_demand import OnDemandMig
-from lamina.agent.state.claim_record import PreparedClaim, PreparedRequest
-from lamina.agent.state.record import Instance, instance_of
+from lamina.agent.state.holdings import Instance, PreparedClaim, PreparedRequest, instance_of
 from lamina.core.gpus import Mode
 from lamina.dra.names import cdi_name
 

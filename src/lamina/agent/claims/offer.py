@@ -9,7 +9,7 @@ from lamina.agent.inventory.advertisement import Advertisement
 from lamina.agent.inventory.builder import OnDemandInstances
 from lamina.agent.mig.on_demand import required_instances
 from lamina.agent.state.gpu_health import ObservedGpu
-from lamina.agent.state.record import Instance
+from lamina.agent.state.holdings import Instance
 from lamina.core.mig import Placed
 from lamina.core.mig_cards import mig_card
 from lamina.core.mig_rules import rule_for
@@ -55,7 +55,7 @@ class ClaimOffer:
     @property
     def devices(self) -> list[OfferedDevice]:
         """All devices that the configuration lets claims have, in use or not, in their order."""
-        used = self._node.claims.units.keys()
+        used = self._node.record.claimed.keys()
         parents = {device.gpu for device in self._advertisement.state.mig_devices if device.uuid in used}
         return offered_devices(self._gpus, self._versions, {*used, *parents}, self._node.settings.dra_driver)
 

@@ -9,8 +9,8 @@ from lamina.agent.claims.daemons import mps_edits
 from lamina.agent.containers.paths import HostPaths
 from lamina.agent.inventory.reducer import AdvertisementState
 from lamina.agent.prepare.plan import ContainerPlan, PodRef, PreparationPlan, make_plan
-from lamina.agent.state.claim_record import PreparedClaim, PreparedRequest, account_shares, shares_of
 from lamina.agent.state.gpu_health import ObservedGpu
+from lamina.agent.state.holdings import PreparedClaim, PreparedRequest, account_shares, shares_of
 from lamina.dra.names import cdi_name
 
 

@@ -30,7 +30,7 @@ from lamina.agent.containers.paths import LIMITS, USAGE, folder_name
 from lamina.agent.context import NodeContext
 from lamina.agent.inventory.advertisement import Advertisement
 from lamina.agent.prepare.plan import WriteLimits, write_folders, write_plan
-from lamina.agent.state.claim_record import PreparedClaim, PreparedMps, PreparedRequest
+from lamina.agent.state.holdings import PreparedClaim, PreparedMps, PreparedRequest
 from lamina.core.grants import ContainerGrant
 from lamina.dra.claims import AllocatedClaim, ClaimedDevice
 from lamina.dra.combinations import RequestRef, RequestUse, request_uses
@@ -68,7 +68,7 @@ class ClaimPreparer:
         self._sharing = sharing
         self._instances = instances
         self._node = node
-        self._record = node.claims
+        self._record = node.record
         self._offer = offer
         self._advertisement = advertisement
         self._write_limits = write_limits
@@ -85,15 +85,15 @@ class ClaimPreparer:
             claim = await self._reader.claim(ref)
             if not self._is_ready(claim):
                 unit = await self._reader.unit(claim)
-                before = [known for each in unit.claims if (known := self._record.get(each.uid))]
+                before = [known for each in unit.claims if (known := self._record.claims.get(each.uid))]
                 wanted = {each.uid for each in unit.claims} if asked else {each.uid for each in before if each.asked}
                 await self._remove_all(before)  # what is known was cut short, or allocated again
                 await self._prepare_new(unit, wanted)
-            known = self._record.get(ref.uid)
+            known = self._record.claims.get(ref.uid)
             assert known is not None
             known = await self._restored(known)
             if asked and not known.asked:
-                self._record.put(structs.replace(known, asked=True))
+                self._record.put_claims(structs.replace(known, asked=True))
             return _ready_devices(known)
 
     async def unprepare(self, ref: ClaimRef) -> None:
@@ -102,14 +102,14 @@ class ClaimPreparer:
         Raises NotYet as long as processes of the claim run, because another one must not get their memory.
         """
         async with self._turn:
-            known = self._record.get(ref.uid)
+            known = self._record.claims.get(ref.uid)
             if known is not None:
                 await self._remove(known)
 
     async def release_unasked(self, uid: str) -> None:
         """The same for a claim for which kubelet has not asked, so that none of its containers can run."""
         async with self._turn:
-            known = self._record.get(uid)
+            known = self._record.claims.get(uid)
             if known is not None and not known.asked:
                 await self._remove(known)
 
@@ -123,16 +123,18 @@ class ClaimPreparer:
         accounts = [each.account_in(claim.uid) for each in claim.requests]
         if any(is_in_use(paths.containers / folder_name(ref.claim, ref.request) / USAGE) for ref in accounts):
             raise NotYet(f"processes of claim {claim} still run")
-        if others := [str(each) for each in self._record.claims if each.uid != claim.uid and _has_account(each, claim)]:
+        if others := [
+            str(each) for each in self._record.claims.values() if each.uid != claim.uid and _has_account(each, claim)
+        ]:
             raise NotYet(f"claim {claim} has limits together with {', '.join(others)}; it stays until that is gone")
-        self._record.put(structs.replace(claim, ready=False))
+        self._record.put_claims(structs.replace(claim, ready=False))
         await self._sharing.stop(claim)
         for each in claim.requests:
             files.remove(paths.cdi / cdi.file_name(cdi_name(claim.uid, each.name)))
         for ref in accounts:
             if ref.claim == claim.uid:
                 files.remove_tree(paths.containers / folder_name(ref.claim, ref.request))
-        self._record.drop(claim.uid)
+        self._record.drop_claim(claim.uid)
         self._offer.changed()
         remove_unused(paths.libraries, paths.cdi, files)
         log.info("Unprepared claim %s", claim)
@@ -143,7 +145,7 @@ class ClaimPreparer:
             await self._remove(claim)
 
     def _is_ready(self, claim: AllocatedClaim) -> bool:
-        known = self._record.get(claim.uid)
+        known = self._record.claims.get(claim.uid)
         return known is not None and known.ready and set(known.devices) == set(claim.devices)
 
     async def _prepare_new(self, unit: ClaimUnit, asked: Set[str]) -> None:
@@ -153,24 +155,24 @@ class ClaimPreparer:
         prepared = [structs.replace(each, asked=each.uid in asked) for each in self._prepared(unit, offered)]
         new = {claim.uid for claim in unit.claims}
         await self._quotas.require_room(*prepared)
-        held = {str(each): each.shares for each in self._record.claims if each.uid not in new}
+        held = {str(each): each.shares for each in self._record.claims.values() if each.uid not in new}
         for each in prepared:
             self._check_doors(each)
             require_room(each.shares, held, offered.values())
             held[str(each)] = each.shares
-        plan = claims_plan(prepared, self._record.claims, self._advertisement.state, self._node.paths)
-        self._record.put(*prepared)
+        plan = claims_plan(prepared, self._record.claims.values(), self._advertisement.state, self._node.paths)
+        self._record.put_claims(*prepared)
         for each in prepared:
             self._quotas.prepared(each)
         self._offer.changed()
         with self._refusals(prepared):
             devices = await self._instances.provide(prepared)
             prepared = [with_devices(each, devices) for each in prepared]
-            self._record.put(*prepared)
+            self._record.put_claims(*prepared)
             for each in prepared:
                 await self._sharing.start(each)
         write_plan(plan, self._node.files, self._write_limits, devices)
-        self._record.put(*(structs.replace(each, ready=True) for each in prepared))
+        self._record.put_claims(*(structs.replace(each, ready=True) for each in prepared))
         for each in prepared:
             log.info("Prepared claim %s: %s", each, ", ".join(_described(device, offered) for device in each.devices))
 
@@ -226,18 +228,18 @@ class ClaimPreparer:
         the machine restarts."""
         paths, files = self._node.paths, self._node.files
         seen = {ref.claim for each in claim.requests for ref in each.seen_in(claim.uid)}
-        claims = [each for each in self._record.claims if each.uid in seen]
+        claims = [each for each in self._record.claims.values() if each.uid in seen]
         partitioned = any(share.mig for each in claims for share in each.shares)
         devices = await self._instances.provide(claims) if partitioned else {}
         claim = with_devices(claim, devices)
-        self._record.put(claim)
+        self._record.put_claims(claim)
         await self._sharing.start(claim)
         names = [cdi.file_name(cdi_name(claim.uid, each.name)) for each in claim.requests]
         accounts = [each.account_in(claim.uid) for each in claim.requests if each.limited]
         limits = [paths.containers / folder_name(ref.claim, ref.request) / LIMITS for ref in accounts]
         if not partitioned and all(map(files.has_file, [*(paths.cdi / name for name in names), *limits])):
             return claim
-        plan = claims_plan([claim], self._record.claims, self._advertisement.state, paths)
+        plan = claims_plan([claim], self._record.claims.values(), self._advertisement.state, paths)
         missing = {folder: each for folder, each in plan.folders.items() if not files.has_file(folder / LIMITS)}
         write_folders(missing, files, self._write_limits)
         for path, content in plan.specs(devices).items():

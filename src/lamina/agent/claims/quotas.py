@@ -9,7 +9,7 @@ from collections.abc import Iterable, Sequence
 from typing import NamedTuple
 
 from lamina.agent.context import NodeContext
-from lamina.agent.state.claim_record import PreparedClaim
+from lamina.agent.state.holdings import PreparedClaim
 from lamina.dialects import quota_names
 from lamina.dialects.quota_limits import quota_limits, quota_usage
 from lamina.errors import NotYet

@@ -10,7 +10,7 @@ from pathlib import Path
 
 from lamina.agent.claims.preparer import ClaimPreparer
 from lamina.agent.context import NodeContext
-from lamina.agent.state.claim_record import PreparedClaim
+from lamina.agent.state.holdings import PreparedClaim
 from lamina.dra.claims import read_claim
 from lamina.errors import NotYet
 from lamina.ports import cgroups
@@ -41,11 +41,11 @@ class ClaimReleaser:
     async def sweep(self) -> None:
         """Release what can be released now. Raises Outside when the API server does not answer."""
         now, gone = self._node.clock.monotonic(), {}
-        for claim in self._node.claims.claims:
+        for claim in self._node.record.claims.values():
             if not await self._is_allocated(claim):
                 gone[claim.uid] = self._gone_since.get(claim.uid, now)
         self._gone_since = gone
-        for claim in self._node.claims.claims:
+        for claim in self._node.record.claims.values():
             if now - gone.get(claim.uid, now) >= FORGOTTEN_S and not self._runs(claim):
                 with self._node.aside.around("claim to release", str(claim), passing=NotYet):
                     log.warning("Kubelet has forgotten claim %s, which is gone; releasing it", claim)

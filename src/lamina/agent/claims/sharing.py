@@ -4,7 +4,7 @@ from typing import NamedTuple
 
 from lamina.agent.claims.daemons import ClaimDaemons
 from lamina.agent.nvidia.time_slices import TimeSliceManager
-from lamina.agent.state.claim_record import PreparedClaim
+from lamina.agent.state.holdings import PreparedClaim
 
 
 class ClaimSharing(NamedTuple):

@@ -4,7 +4,7 @@ from pathlib import Path
 
 from lamina.agent.claims.daemons import InRecord, daemon_homes
 from lamina.agent.mps.lifecycle import DaemonLifecycle
-from lamina.agent.state.claim_record import ClaimRecord
+from lamina.agent.state.record import Record
 from lamina.errors import Outside
 from lamina.ports.files import Files
 from lamina.ports.mps import Mps
@@ -14,11 +14,11 @@ from lamina.ports.nvml import Nvml
 async def end_claim_daemons(path: Path, mps: Mps, nvml: Nvml, files: Files) -> list[str]:
     """End the daemons in the record at `path`. Returns a sentence for each that could not be ended."""
     try:
-        record = ClaimRecord(path, files)
+        record = Record(path, files)
     except Outside as error:
         return [str(error)]
     lifecycle, failures = DaemonLifecycle(mps, nvml, InRecord(), files), []
-    for claim in record.claims:
+    for claim in record.claims.values():
         for home, daemon in daemon_homes(claim):
             try:
                 await lifecycle.stop(home, present=daemon.exclusive)

@@ -11,8 +11,8 @@ from pathlib import Path
 
 from lamina.agent.containers.paths import USAGE, folder_name
 from lamina.agent.context import NodeContext
-from lamina.agent.state.record import Bound
 from lamina.enforcement.open_usage import is_in_use
+from lamina.agent.state.holdings import Bound
 from lamina.errors import Outside
 from lamina.ports import cgroups
 from lamina.ports.host import Host

@@ -24,7 +24,7 @@ _KIND = "unknown file"
 async def reconcile(node: NodeContext) -> None:
     """Remove unknown files. What cannot be removed is set aside. Raises Outside if directories cannot be listed."""
     record, paths, files = node.record, node.paths, node.files
-    names = {allocation.name for allocation in record.allocations} | node.claims.cdi_names
+    names = record.names
     for file in files.names(paths.cdi):
         if cdi.is_ours(file) and cdi.name_of_file(file) not in names:
             log.warning("Removing %s: the record does not know it", file)
@@ -32,9 +32,7 @@ async def reconcile(node: NodeContext) -> None:
                 files.remove(paths.cdi / file)
     with node.aside.around(_KIND, str(paths.libraries.folder.parent)):
         remove_unused(paths.libraries, paths.cdi, files)
-    allocations = (*record.allocations, *node.claims.allocations)
-    bounds = [allocation.bound for allocation in allocations if allocation.bound]
-    known = {folder_name(bound.pod_uid, bound.container) for bound in bounds}
+    known = {folder_name(bound.pod_uid, bound.container) for bound in record.containers}
     unknown = [folder for folder in folder_names(paths.containers, files) if folder not in known]
     if not unknown:
         return

@@ -23,7 +23,7 @@ from lamina.agent.containers import cdi
 from lamina.agent.containers.libraries import remove_unused
 from lamina.agent.containers.paths import folder_name
 from lamina.agent.context import NodeContext
-from lamina.agent.state.record import Allocation, Bound
+from lamina.agent.state.holdings import Bound, Holding
 from lamina.errors import Outside
 from lamina.ports.kubelet.allocations import Assignment, Holder, read_assignments
 from lamina.ports.polling import FailureLog, poll
@@ -103,7 +103,7 @@ class Releaser:
         self._record.drop(released)
         remove_unused(paths.libraries, paths.cdi, files)
 
-    async def _unclaimed(self, known: Sequence[Allocation], listed: Sequence[Holder]) -> set[Allocation]:
+    async def _unclaimed(self, known: Sequence[Holding], listed: Sequence[Holder]) -> set[Holding]:
         """The names that no container has used or will use."""
         held = frozenset().union(*(holder.devices for holder in listed))
         now = self._node.clock.monotonic()
@@ -118,7 +118,7 @@ class Releaser:
             return old
         return {allocation for allocation in old if now - idle[allocation] >= UNCLAIMED_S}
 
-    async def _awaited(self, idle: Collection[Allocation]) -> set[Allocation]:
+    async def _awaited(self, idle: Collection[Holding]) -> set[Holding]:
         """Those whose devices kubelet has assigned to a container of a pod that is still here; none if unknown."""
         assigned: dict[str, Sequence[Assignment]] = {}
         for resource in {allocation.resource for allocation in idle}:
@@ -135,11 +135,11 @@ class Releaser:
         }
 
 
-def _folder(allocation: Allocation) -> str:
+def _folder(allocation: Holding) -> str:
     return folder_name(allocation.bound.pod_uid, allocation.bound.container) if allocation.bound else ""
 
 
-def _superseded(allocation: Allocation, later: Sequence[Allocation]) -> bool:
+def _superseded(allocation: Holding, later: Sequence[Holding]) -> bool:
     """Whether a device of a bound name was assigned to another pod later."""
     return allocation.bound is not None and any(
         each.bound is not None
@@ -150,7 +150,7 @@ def _superseded(allocation: Allocation, later: Sequence[Allocation]) -> bool:
     )
 
 
-def _tickets_of(later: Sequence[Allocation], allocation: Allocation) -> Iterator[frozenset[str]]:
+def _tickets_of(later: Sequence[Holding], allocation: Holding) -> Iterator[frozenset[str]]:
     """The devices of the same resource that were assigned later, also to containers that have not started yet."""
     return (each.tickets for each in later if each.resource == allocation.resource)
 

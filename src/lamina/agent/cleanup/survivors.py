@@ -15,7 +15,7 @@ from collections.abc import Callable, Iterable
 from lamina.agent.cleanup.pod_processes import PodProcesses
 from lamina.agent.context import NodeContext
 from lamina.agent.devices.native_devices import all_native
-from lamina.agent.state.record import Allocation, Bound
+from lamina.agent.state.holdings import Bound, Holding
 from lamina.core.gpus import Mode
 from lamina.core.grants import ContainerGrant, Share
 from lamina.core.survivors import MAX_SURVIVORS, Survivor
@@ -100,9 +100,9 @@ class SurvivorPublisher:
             self._publish(survivors)
 
 
-def _survivors(allocations: Iterable[Allocation], uids: frozenset[str]) -> tuple[Survivor, ...]:
+def _survivors(allocations: Iterable[Holding], uids: frozenset[str]) -> tuple[Survivor, ...]:
     """What the pods with these UIDs hold by grants, by UID. A name that a container got twice counts once."""
-    pods: dict[str, dict[str, Allocation]] = {}
+    pods: dict[str, dict[str, Holding]] = {}
     for allocation in allocations:
         bound = allocation.bound
         if bound is not None and bound.pod_uid in uids and not all_native(allocation.tickets):

@@ -7,7 +7,7 @@ from msgspec import structs
 
 from lamina.agent.devices.native_devices import all_native, is_native, unit_uuid
 from lamina.agent.devices.tickets import KubeletDevice
-from lamina.agent.state.record import Allocation
+from lamina.agent.state.holdings import Holding
 from lamina.core.claims import HeldClaim
 from lamina.core.gpus import Gpu, Mode
 
@@ -94,7 +94,7 @@ def accepts_grants(gpu: Gpu, in_use: DevicesInUse) -> bool:
 
 
 def devices_in_use(
-    allocations: Iterable[Allocation], mode: Mode = Mode.TIMESLICE, *, claims: tuple[HeldClaim, ...] = ()
+    allocations: Iterable[Holding], mode: Mode = Mode.TIMESLICE, *, claims: tuple[HeldClaim, ...] = ()
 ) -> DevicesInUse:
     """What the allocations use, next to what `claims` hold. `mode` is the node's current mode of sharing, which applies
     to replicas whose containers have not started yet."""

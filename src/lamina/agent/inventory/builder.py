@@ -4,7 +4,7 @@ from collections.abc import Iterable, Sequence, Set
 from typing import NamedTuple
 
 from lamina.agent.state.gpu_health import ObservedGpu
-from lamina.agent.state.record import Instance
+from lamina.agent.state.holdings import Instance
 from lamina.configuration import NodeSettings
 from lamina.core.gpus import ExistingMigInstance, Gpu, Inventory, Mode
 from lamina.core.mig_cards import mig_card

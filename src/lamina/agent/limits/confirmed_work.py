@@ -12,7 +12,7 @@ from typing import NamedTuple
 from lamina.agent.containers.paths import folder_name, pod_uid_of
 from lamina.agent.context import NodeContext
 from lamina.agent.limits.process_owners import ProcessOwners
-from lamina.agent.state.record import Bound
+from lamina.agent.state.holdings import Bound
 from lamina.core.gpu_modes import Mode
 from lamina.enforcement.claims import UNCONFIRMED, Confirmation
 from lamina.errors import Outside
@@ -66,7 +66,7 @@ class ConfirmedWork:
         known = self._gpus.get(uuid)
         if known is None or known.at + OLD_S < self._node.clock.monotonic():
             return UNCONFIRMED
-        names = (folder.name, *self._node.claims.pods_of(pod_uid_of(folder.name)))
+        names = (folder.name, *self._node.record.pods_of(pod_uid_of(folder.name)))
         own = [pid for pid, owner in known.owners.items() if owner in names]
         sizes = [known.memory[pid] for pid in own]
         memory = None if None in sizes else sum(size or 0 for size in sizes)
@@ -80,9 +80,8 @@ class ConfirmedWork:
     def _shared(self) -> dict[str, list[Bound]]:
         """The containers on each GPU that several have by shares."""
         found: dict[str, dict[str, Bound]] = {}
-        for allocation in (*self._node.record.allocations, *self._node.claims.allocations):
-            bound = allocation.bound
-            if bound is not None and bound.mode in (None, Mode.QUOTA, Mode.MPS):
+        for bound in self._node.record.containers:
+            if bound.mode in (None, Mode.QUOTA, Mode.MPS):
                 for uuid in bound.gpus:
                     found.setdefault(uuid, {})[folder_name(bound.pod_uid, bound.container)] = bound
         return {uuid: list(containers.values()) for uuid, containers in found.items() if len(containers) > 1}

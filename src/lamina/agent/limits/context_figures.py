@@ -32,7 +32,7 @@ class ContextFigures:
 
     def __init__(self, node: NodeContext, host: Host) -> None:
         self._nvml = node.nvml
-        self._claims = node.claims
+        self._record = node.record
         self._clock = node.clock
         self._aside = node.aside
         self._host = host
@@ -90,7 +90,7 @@ class ContextFigures:
     def _tell(
         self, container: AttendedContainer, gpu: str, claimed: Mapping[int, ClaimedProcess], listed: _Listed, at: float
     ) -> None:
-        pods = self._claims.pods_of(pod_uid_of(Path(container.name).name))
+        pods = self._record.pods_of(pod_uid_of(Path(container.name).name))
         own = [(who, used) for cgroups, who, used in listed if any(is_of_pod(cgroups, pod) for pod in pods)]
         words = {slot: word(used, at) for slot, used in figures(claimed, own).items()}
         for device, limit in enumerate(container.limits.devices):

@@ -12,7 +12,7 @@ from pathlib import Path
 
 from lamina.agent.containers.paths import LIMITS, folder_name
 from lamina.agent.context import NodeContext
-from lamina.agent.state.record import Bound
+from lamina.agent.state.holdings import Bound
 from lamina.enforcement import Limits, read_limits
 from lamina.errors import LaminaError, Outside
 from lamina.ports import cgroups

@@ -8,7 +8,7 @@ from typing import NamedTuple
 
 from lamina.agent.containers.paths import folder_name
 from lamina.agent.context import NodeContext
-from lamina.agent.state.record import Bound
+from lamina.agent.state.holdings import Bound
 from lamina.errors import BadInput
 from lamina.ports.kube import PODS
 

@@ -11,7 +11,7 @@ from typing import NamedTuple
 
 from lamina.agent.containers.paths import LIMITS, USAGE, folder_name
 from lamina.agent.context import NodeContext
-from lamina.agent.state.record import Bound
+from lamina.agent.state.holdings import Bound
 from lamina.core.quantities import MIB
 from lamina.enforcement import read_limits, read_usage
 from lamina.errors import LaminaError
@@ -35,7 +35,6 @@ class _Holder(NamedTuple):
 
     bound: Bound
     device: int
-    of_claim: bool = False
 
 
 class _Reported(NamedTuple):
@@ -77,22 +76,19 @@ class RefusalEvents:
     async def _report(self, holder: _Holder, more: int, count: RefusalCount) -> None:
         bound = holder.bound
         pod = {"metadata": {"namespace": bound.namespace, "name": bound.pod, "uid": bound.pod_uid}}
-        who = f"{'request' if holder.of_claim else 'container'} {bound.container}"
-        kind = RESOURCE_CLAIMS if holder.of_claim else PODS
+        who = f"{'request' if bound.of_claim else 'container'} {bound.container}"
+        kind = RESOURCE_CLAIMS if bound.of_claim else PODS
         await self._node.events.record(kind, pod, REASON, message(who, more, count), warning=True)
 
     def _counts(self) -> Iterator[tuple[_Holder, RefusalCount]]:
         """What the files of all prepared containers say. A container that fails is set aside."""
         known: set[tuple[str, str]] = set()
-        claims = self._node.claims.allocations
-        for allocation in (*self._node.record.allocations, *claims):
-            bound = allocation.bound
-            if bound is None or (bound.pod_uid, bound.container) in known:
+        for bound in self._node.record.containers:
+            if (bound.pod_uid, bound.container) in known:
                 continue
             known.add((bound.pod_uid, bound.container))
             with self._node.aside.around("refusals of a container", f"{bound.namespace}/{bound.pod}"):
-                for holder, count in self._of(bound):
-                    yield holder._replace(of_claim=allocation in claims), count
+                yield from self._of(bound)
 
     def _of(self, bound: Bound) -> list[tuple[_Holder, RefusalCount]]:
         folder = self._node.paths.containers / folder_name(bound.pod_uid, bound.container)

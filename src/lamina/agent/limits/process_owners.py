@@ -14,7 +14,7 @@ from pathlib import Path
 
 from lamina.agent.containers.paths import USAGE, folder_name
 from lamina.agent.context import NodeContext
-from lamina.agent.state.record import Bound
+from lamina.agent.state.holdings import Bound
 from lamina.ports import cgroups
 from lamina.ports.host import Host
 from lamina.ports.nvml import GpuProcess
@@ -35,7 +35,7 @@ class ProcessOwners:
         """The UID of a process's pod, or the folder of its container; empty if it is of none of these containers."""
         groups, known = self._host.process_cgroups(pid), list(containers)
         for container in known:
-            for pod in self._node.claims.pods_of(container.pod_uid):
+            for pod in self._node.record.pods_of(container.pod_uid):
                 if cgroups.is_of_pod(groups, pod):
                     return pod
         return next((_folder(each) for each in known if self._has_mapped(pid, each)), "")

@@ -14,7 +14,7 @@ from msgspec import structs
 from lamina.agent.containers.paths import LIMITS, folder_name
 from lamina.agent.context import NodeContext
 from lamina.agent.limits.process_owners import ProcessOwners
-from lamina.agent.state.record import Bound
+from lamina.agent.state.holdings import Bound
 from lamina.core.grants import ContainerGrant
 from lamina.core.quantities import MIB
 from lamina.core.sizes import MAX_APPLIED, AppliedSize, raised, size_of, usable

@@ -13,7 +13,7 @@ import msgspec
 
 from lamina.agent.containers.paths import ARBITER, LIMITS, USAGE, HostPaths, folder_name
 from lamina.agent.state.gpu_health import ObservedGpu
-from lamina.agent.state.record import Allocation, Bound
+from lamina.agent.state.holdings import Bound, Holding
 from lamina.core.mig_cards import mig_card
 from lamina.core.mps import MpsDaemon
 from lamina.core.quantities import MIB
@@ -75,7 +75,7 @@ class DeviceReadings(NamedTuple):
 
 
 def shares(
-    allocations: Sequence[Allocation],
+    allocations: Sequence[Holding],
     paths: HostPaths,
     devices: DeviceReadings,
     *,
@@ -164,7 +164,7 @@ def _devices_of(bound: Bound, parts: Mapping[str, MigSample]) -> list[str]:
     return [at[place] for place in places if place in at]
 
 
-def sharers(allocations: Iterable[Allocation]) -> Mapping[str, Sequence[str]]:
+def sharers(allocations: Iterable[Holding]) -> Mapping[str, Sequence[str]]:
     """The UIDs of pods that share a GPU or MIG device by time alone, by UUID of the device.
 
     A pod with several such containers on one of them stands there as often.

@@ -9,7 +9,7 @@ from lamina.agent.context import NodeContext
 from lamina.agent.inventory.advertisement import Advertisement
 from lamina.agent.metrics import collection
 from lamina.agent.metrics.attribution import memory_by_pod
-from lamina.agent.state.record import Allocation
+from lamina.agent.state.holdings import Holding, claim_holdings
 from lamina.dialects.samples import MigSample, ShareSample
 from lamina.errors import Outside
 from lamina.ports.host import Host
@@ -71,7 +71,7 @@ class NodeReader:
         daemons = {daemon.gpu: daemon for daemon in published.mps if daemon.ready} if published else {}
         devices = collection.DeviceReadings(self._node.node, readings, parts, shared, daemons)
 
-        def samples(of: Sequence[Allocation], rates: collection.UsageRates) -> list[ShareSample]:
+        def samples(of: Sequence[Holding], rates: collection.UsageRates) -> list[ShareSample]:
             limited = published.driver_limited if published else ()
             now, paths = self._node.clock.monotonic(), self._node.paths
             return collection.shares(
@@ -79,4 +79,5 @@ class NodeReader:
             )
 
         shares = samples(self._record.allocations, self._rates)
-        return NodeReadings(readings, parts, shares, samples(self._node.claims.holders, self._rates_of_claims))
+        claims = claim_holdings(self._record.claims)
+        return NodeReadings(readings, parts, shares, samples(claims, self._rates_of_claims))

@@ -6,7 +6,7 @@
 import asyncio
 
 from lamina.agent.mig.ownership import Ownership
-from lamina.agent.state.record import Instance
+from lamina.agent.state.holdings import Instance
 from lamina.core.mig import Placed
 from lamina.errors import NotYet, Outside
 from lamina.ports.nvml import GpuFacts, MigInstanceFacts, Nvml

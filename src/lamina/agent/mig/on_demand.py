@@ -15,7 +15,7 @@ from lamina.agent.inventory.builder import OnDemandInstances
 from lamina.agent.mig.maker import MigMaker, instance_at
 from lamina.agent.mig.users import pods_using, processes_using
 from lamina.agent.state.gpu_health import ObservedGpu
-from lamina.agent.state.record import Instance, instance_of
+from lamina.agent.state.holdings import Instance, instance_of
 from lamina.core.gpus import Mode
 from lamina.core.grants import Share
 from lamina.core.mig import Placed
@@ -246,12 +246,7 @@ class OnDemandMig:
 
 def required_instances(node: NodeContext) -> frozenset[Instance]:
     """The instances that containers have, by grants and by claims."""
-    return frozenset(
-        instance
-        for allocation in (*node.record.allocations, *node.claims.holders)
-        if allocation.bound is not None
-        for instance in allocation.bound.instances
-    )
+    return frozenset(instance for bound in node.record.containers for instance in bound.instances)
 
 
 def _partitioned(facts: GpuFacts) -> NotYet:

@@ -9,7 +9,7 @@ from pathlib import Path
 import msgspec
 from msgspec import Struct, structs
 
-from lamina.agent.state.record import Instance
+from lamina.agent.state.holdings import Instance
 from lamina.errors import Outside
 from lamina.ports.files import Files
 

@@ -17,9 +17,9 @@ from lamina.agent.mig.maker import MigMaker, instance_at
 from lamina.agent.mig.on_demand import required_instances
 from lamina.agent.mig.partitioning import is_partitioned, partition
 from lamina.agent.mig.users import Users, pods_using, processes_using
+from lamina.agent.state.holdings import Instance, instance_of
 from lamina.agent.state.observable import Observable
 from lamina.agent.state.observed_node import ObservedNode
-from lamina.agent.state.record import Instance, instance_of
 from lamina.configuration import CONFIG_MAP_NAMESPACE, mig_parted
 from lamina.configuration.mig_parted import CONFIG_MAP, CONFIG_MAP_KEY, Configs, MigTarget, SelectableGpu
 from lamina.core.mig_devices import MigDevice
@@ -195,14 +195,10 @@ class Partitioner:
             granted |= {each: f"pod {pod}" for share in shares if (each := instance_of(share)) is not None}
             for gpu in {share.gpu for share in shares}:
                 users.setdefault(gpu, []).append(f"pod {pod}")
-        holders = [("pod", each.bound) for each in self._node.record.allocations]
-        holders += [("ResourceClaim", each.bound) for each in self._node.claims.holders]
-        for kind, bound in holders:
-            if bound is not None:
-                holder = f"{kind} {bound.namespace}/{bound.pod}"
-                granted |= dict.fromkeys(bound.instances, holder)
-                for gpu in bound.gpus:
-                    users.setdefault(gpu, []).append(holder)
+        for bound in self._node.record.containers:
+            granted |= dict.fromkeys(bound.instances, str(bound))
+            for gpu in bound.gpus:
+                users.setdefault(gpu, []).append(str(bound))
         existing = {
             each.uuid: instance_at(gpu, each)
             for gpu in self._capable

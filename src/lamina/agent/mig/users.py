@@ -15,10 +15,10 @@ async def pods_using(node: NodeContext, resources: Collection[str]) -> dict[str,
     users: dict[str, list[str]] = {}
     for allocation in node.record.allocations:
         bound = allocation.bound
-        pod = f"pod {bound.namespace}/{bound.pod}" if bound else "a container that is starting"
+        pod = str(bound or "a container that is starting")
         for unit in {unit_uuid(device) for device in allocation.tickets}:
             users.setdefault(unit, []).append(pod)
-    for unit, claim in node.claims.units.items():
+    for unit, claim in node.record.claimed.items():
         users.setdefault(unit, []).append(f"ResourceClaim {claim}")
     for holder in await node.pod_resources.holders(resources):
         for unit in {unit_uuid(device) for device in holder.devices}:

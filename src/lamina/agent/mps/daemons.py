@@ -263,8 +263,8 @@ class DaemonSupervisor:
         for bound in (allocation.bound for allocation in self._node.record.allocations if allocation.bound):
             if gpu in bound.gpus:
                 (pods.clients if bound.mode is Mode.MPS else pods.others).append(f"{bound.namespace}/{bound.pod}")
-        if gpu in self._node.claims.units:
-            pods.others.append(f"of the ResourceClaim {self._node.claims.units[gpu]}")
+        if gpu in self._node.record.claimed:
+            pods.others.append(f"of the ResourceClaim {self._node.record.claimed[gpu]}")
         return pods
 
     def _daemon(self, gpu: str, state: MpsState, reason: str = "") -> MpsDaemon:

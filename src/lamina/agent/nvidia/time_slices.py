@@ -71,7 +71,7 @@ class TimeSliceManager:
         if inventory is None:
             return
         wanted = dict.fromkeys(timesliced_gpus(inventory), self._wanted) if self._wanted is not None else {}
-        wanted |= self._node.claims.intervals
+        wanted |= self._node.record.intervals
         self._store(self._changed | wanted.keys())
         for uuid in sorted(self._changed & self._advertisement.gpus.keys()):
             await self._set(uuid, wanted.get(uuid, TimeSlice.DEFAULT))

@@ -8,12 +8,12 @@ scheduler and kubelet may act on what was advertised a moment ago.
 from collections.abc import Collection
 
 from lamina.agent.devices.native_devices import all_native
-from lamina.agent.state.record import Allocation, Bound
+from lamina.agent.state.holdings import Bound, Holding
 from lamina.core.gpus import Mode
 from lamina.errors import NotYet
 
 
-def check_modes(starting: Collection[Bound], others: Collection[Allocation], *, native: bool = False) -> None:
+def check_modes(starting: Collection[Bound], others: Collection[Holding], *, native: bool = False) -> None:
     """Raises NotYet if a starting container would use a GPU in another mode, or an instance of another pod.
 
     `others` are the names of all other containers; those prepared and not yet released count. `native` is whether the

@@ -22,7 +22,7 @@ from lamina.agent.prepare.plan import PodRef, PreparationPlan, execute_plan, mak
 from lamina.agent.prepare.stale_devices import StaleDevicePreparer
 from lamina.agent.prepare.ticket_owner import owner_of
 from lamina.agent.state.gpu_health import ObservedGpu
-from lamina.agent.state.record import Allocation
+from lamina.agent.state.holdings import Holding
 from lamina.configuration.nvidia import NvidiaConfig
 from lamina.core.gpus import Mode
 from lamina.core.grants import ContainerGrant, Share
@@ -112,13 +112,13 @@ class NativePreparer:
         if not self._kind.replicated:
             self._check_sole_holder(devices, others)
         units = {unit for bound in plan.names.values() for unit in bound.gpus}
-        self._node.claims.require_unclaimed(units)
+        self._node.record.require_unclaimed(units)
         granted = required_instances(self._node)
         for device in self._advertisement.state.mig_devices:
             if device.uuid in units and instance_at(device.gpu, device.instance) in granted:
                 raise NotYet(f"the MIG device {device.uuid} has been granted to another pod")
 
-    def _check_sole_holder(self, devices: Set[str], others: Iterable[Allocation]) -> None:
+    def _check_sole_holder(self, devices: Set[str], others: Iterable[Holding]) -> None:
         """Raises NotYet if a whole GPU would have two holders.
 
         Kubelet also knows replicas that containers still hold from the time when the node shared the GPU. It may assign

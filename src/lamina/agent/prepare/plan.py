@@ -15,7 +15,8 @@ from lamina.agent.containers.cdi import Hook, Mount
 from lamina.agent.containers.paths import ARBITER, LIMITS, USAGE, HostPaths, folder_name
 from lamina.agent.mps.client_edits import NO_EDITS, ClientEdits
 from lamina.agent.state.gpu_health import ObservedGpu
-from lamina.agent.state.record import Bound, Instance, Record, instance_of
+from lamina.agent.state.holdings import Bound, Instance, instance_of
+from lamina.agent.state.record import Record
 from lamina.core.gpus import Mode
 from lamina.core.grants import ContainerGrant, Share
 from lamina.errors import NotYet

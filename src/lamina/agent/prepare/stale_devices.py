@@ -5,7 +5,8 @@ from collections.abc import Iterable
 from lamina.agent.containers import cdi
 from lamina.agent.containers.paths import HostPaths
 from lamina.agent.inventory.advertisement import Advertisement
-from lamina.agent.state.record import DeviceIds, Record
+from lamina.agent.state.holdings import DeviceIds
+from lamina.agent.state.record import Record
 from lamina.core.gpus import Mode
 from lamina.errors import NotYet
 from lamina.ports.files import Files

@@ -24,7 +24,7 @@ from typing import NamedTuple
 
 from lamina.agent.context import NodeContext
 from lamina.agent.devices.tickets import TicketKind
-from lamina.agent.state.record import Allocation, DeviceIds
+from lamina.agent.state.holdings import DeviceIds, Holding
 from lamina.core.grants import ContainerGrant, Grant
 from lamina.errors import NotYet, Outside
 from lamina.ports.kubelet.allocations import Assignment, Holder, read_assignments
@@ -122,7 +122,7 @@ def find_assigned(devices: DeviceIds, assigned: Sequence[Assignment]) -> tuple[s
 
 
 def assign_names(
-    allocations: Sequence[Allocation],
+    allocations: Sequence[Holding],
     grant: Grant,
     listed_container: str,
     tickets: DeviceIds,

@@ -24,7 +24,7 @@ from lamina.agent.prepare import mode_check
 from lamina.agent.prepare.plan import PodRef, PreparationPlan, WriteLimits, execute_plan, make_plan
 from lamina.agent.prepare.ticket_owner import Owner, assign_names, owner_of
 from lamina.agent.state.gpu_health import ObservedGpu
-from lamina.agent.state.record import Instance
+from lamina.agent.state.holdings import Instance
 from lamina.core.grants import Grant
 from lamina.core.sizes import usable
 from lamina.errors import BadInput, NotYet
@@ -92,7 +92,7 @@ class TicketPreparer:
     def _check_modes(self, plan: PreparationPlan) -> None:
         others = [allocation for allocation in self._record.allocations if allocation.name not in plan.names]
         mode_check.check_modes(plan.names.values(), others)
-        self._node.claims.require_unclaimed({gpu for bound in plan.names.values() for gpu in bound.gpus})
+        self._node.record.require_unclaimed({gpu for bound in plan.names.values() for gpu in bound.gpus})
 
     def _devices_of_earlier_starts(self, pod_uid: str) -> set[str]:
         names = [each.name for each in self._record.allocations if each.bound and each.bound.pod_uid == pod_uid]

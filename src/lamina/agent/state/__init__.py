@@ -1,7 +1,7 @@
 """What the agent knows and all its parts share; imports no other part of the agent.
 
-record         the CDI names that were handed out, and the container that each belongs to
-claim_record   the ResourceClaims that are prepared
+holdings       who holds GPUs: containers of pods, and requests of ResourceClaims
+record         all holdings by CDI name, on disk
 settings       the node's name and folders
 cluster        pods and grants, as this node reads them
 observed_node  the Node object as it was last observed

@@ -1,106 +1,82 @@
-"""What the agent must remember: the CDI names that it handed out, for which devices, and the container of each name.
+"""What the agent must remember: every holding by its CDI name, and the claims that it prepares.
 
 Kubelet asks for a name once and keeps it for as long as the container may restart, across restarts of kubelet and
 agent. So a name is on disk before kubelet gets it, and a name is bound to its container before anything is made for
 that container: every file found on disk later is accounted for, and every step can be repeated.
+
+A claim is on disk before anything is made for it, and is forgotten after everything is removed, so an interrupted call
+leaves nothing unknown and can be repeated. A claim that is not `ready` has no container: kubelet has had no answer yet,
+or has been asked to forget it. Its CDI names follow from its UID and its requests.
 """
 
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from pathlib import Path
 from secrets import token_hex
 
 import msgspec
 from msgspec import Struct
 
-from lamina.core.gpus import Mode
-from lamina.core.grants import ContainerGrant, Share
-from lamina.errors import Outside
+from lamina.agent.state.holdings import Bound, DeviceIds, Holding, PreparedClaim, claim_holdings
+from lamina.core.claims import HeldClaim
+from lamina.core.sharing import TimeSlice
+from lamina.dra.names import cdi_name
+from lamina.errors import NotYet, Outside
 from lamina.ports.files import Files
 
-DeviceIds = frozenset[str]
 
-
-class Instance(Struct, frozen=True, kw_only=True, order=True):
-    """A MIG instance by its GPU and place, whether or not it exists."""
-
-    gpu: str
-    profile: str
-    start: int
-
-
-def instance_of(share: Share) -> Instance | None:
-    """The MIG instance that a share stands for; None for shares without one."""
-    return None if share.mig is None else Instance(gpu=share.gpu, profile=share.mig.profile, start=share.mig.start)
-
-
-class Bound(Struct, frozen=True, kw_only=True, rename="camel", omit_defaults=True):
-    """The container that a name belongs to."""
-
-    namespace: str
-    pod: str
-    pod_uid: str
-    container: str
-    gpus: tuple[str, ...] = ()
-    """UUIDs of the GPUs that the container uses; empty in records of versions that did not store them."""
-    mode: Mode | None = None
-    instances: tuple[Instance, ...] = ()
-    """The MIG instances that the container has."""
-    grant: ContainerGrant | None = None
-    """What the container was granted; None in records of versions that did not store it."""
-
-
-class Allocation(Struct, frozen=True, kw_only=True, rename="camel", omit_defaults=True):
-    """One answer to Allocate: `name` was handed out for the devices `tickets` of `resource`."""
-
-    name: str
-    tickets: DeviceIds
-    resource: str = ""
-    bound: Bound | None = None
-
-
-class _File(Struct, frozen=True, kw_only=True, rename="camel"):
+class _File(Struct, frozen=True, kw_only=True):
     version: int
-    allocations: tuple[Allocation, ...]
+    allocations: tuple[Holding, ...]
+    claims: tuple[PreparedClaim, ...]
 
 
 _VERSION = 1
 
 
 class Record:
-    """All allocations, oldest first. When a call returns, the change is on disk; if it raises, nothing changed."""
+    """`allocations` are the holdings for which kubelet asked by Allocate, oldest first; `claims` are by UID.
+
+    When a call returns, the change is on disk; if it raises Outside, nothing changed.
+    """
 
     def __init__(self, path: Path, files: Files, *, new_name: Callable[[], str] = lambda: token_hex(16)) -> None:
         """Read the record at `path` if it exists. Raises Outside if it cannot be read."""
         self._path = path
         self._files = files
         self._new_name = new_name
-        self.allocations = self._load()
+        self.allocations: tuple[Holding, ...] = ()
+        self.claims: Mapping[str, PreparedClaim] = {}
+        self._load()
 
-    def allocate(self, requests: Sequence[Iterable[str]], resource: str = "") -> tuple[Allocation, ...]:
+    def allocate(self, requests: Sequence[Iterable[str]], resource: str = "") -> tuple[Holding, ...]:
         """Hand out a new name for each set of devices of the resource. Raises Outside."""
         fresh = tuple(
-            Allocation(name=self._new_name(), tickets=frozenset(tickets), resource=resource) for tickets in requests
+            Holding(name=self._new_name(), tickets=frozenset(tickets), resource=resource) for tickets in requests
         )
-        self._save((*self.allocations, *fresh))
+        self._save((*self.allocations, *fresh), self.claims)
         return fresh
 
-    def bind(self, names: dict[str, Bound]) -> None:
+    def bind(self, names: Mapping[str, Bound]) -> None:
         """Record the containers that `names` belong to. Raises Outside."""
         bound = tuple(
-            msgspec.structs.replace(allocation, bound=names.get(allocation.name, allocation.bound))
-            for allocation in self.allocations
+            msgspec.structs.replace(each, bound=names.get(each.name, each.bound)) for each in self.allocations
         )
-        if bound != self.allocations:
-            self._save(bound)
+        self._save(bound, self.claims)
 
     def drop(self, names: Iterable[str]) -> None:
         """Forget `names`. Raises Outside."""
         dropped = frozenset(names)
-        remaining = tuple(allocation for allocation in self.allocations if allocation.name not in dropped)
-        if remaining != self.allocations:
-            self._save(remaining)
+        self._save(tuple(each for each in self.allocations if each.name not in dropped), self.claims)
 
-    def of(self, tickets: DeviceIds, resource: str) -> tuple[Allocation, ...]:
+    def put_claims(self, *claims: PreparedClaim) -> None:
+        """Record them in one step. Raises Outside."""
+        self._save(self.allocations, {**self.claims, **{claim.uid: claim for claim in claims}})
+
+    def drop_claim(self, uid: str) -> None:
+        """Raises Outside."""
+        self._save(self.allocations, {key: claim for key, claim in self.claims.items() if key != uid})
+
+    def of(self, tickets: DeviceIds, resource: str) -> tuple[Holding, ...]:
         """The allocations of exactly this set of devices of the resource, oldest first.
 
         The resource matters: after a configuration renames a resource, replicas of one GPU have the same IDs in both.
@@ -108,26 +84,70 @@ class Record:
         return tuple(each for each in self.allocations if each.tickets == tickets and each.resource in (resource, ""))
 
     @property
-    def held(self) -> DeviceIds:
-        """Every device that a name was handed out for."""
-        return frozenset().union(*(allocation.tickets for allocation in self.allocations))
+    def holdings(self) -> tuple[Holding, ...]:
+        """All of them: of pods and of claims."""
+        return (*self.allocations, *claim_holdings(self.claims))
 
-    def _save(self, allocations: tuple[Allocation, ...]) -> None:
-        file = _File(version=_VERSION, allocations=allocations)
+    @property
+    def containers(self) -> tuple[Bound, ...]:
+        """The containers, or requests of claims, that are known to hold something."""
+        return tuple(each.bound for each in self.holdings if each.bound is not None)
+
+    @property
+    def names(self) -> frozenset[str]:
+        """Every CDI name that a container may start with."""
+        requests = (cdi_name(claim.uid, each.name) for claim in self.claims.values() for each in claim.requests)
+        return frozenset((*(each.name for each in self.allocations), *requests))
+
+    def pods_of(self, owner: str) -> tuple[str, ...]:
+        """The UIDs of the pods whose containers use an account. `owner` is the UID of its claim, or of its pod."""
+        claim = self.claims.get(owner)
+        return (owner,) if claim is None else claim.pods
+
+    @property
+    def held_claims(self) -> tuple[HeldClaim, ...]:
+        """The claims that hold something, with the requests that do."""
+        return tuple(
+            HeldClaim(namespace=claim.namespace, name=claim.name, uid=claim.uid, requests=requests)
+            for claim in self.claims.values()
+            if (requests := tuple(each.grant for each in claim.requests if not each.admin))
+        )
+
+    @property
+    def claimed(self) -> dict[str, str]:
+        """The GPUs and MIG devices that claims hold by UUID, each with one of the claims."""
+        return {share.gpu: str(claim) for claim in self.claims.values() for share in claim.shares}
+
+    @property
+    def intervals(self) -> dict[str, TimeSlice]:
+        """The lengths of turns that claims have for their GPUs, by UUID."""
+        return {uuid: length for claim in self.claims.values() for uuid, length in claim.intervals.items()}
+
+    def require_unclaimed(self, units: Iterable[str]) -> None:
+        """Raises NotYet if a claim holds one of these GPUs and MIG devices, by UUID."""
+        claimed = self.claimed
+        for unit in units:
+            if claim := claimed.get(unit):
+                raise NotYet(f"{unit} is in use by the ResourceClaim {claim}; the container waits until that ends")
+
+    def _save(self, allocations: tuple[Holding, ...], claims: Mapping[str, PreparedClaim]) -> None:
+        if (allocations, claims) == (self.allocations, self.claims):
+            return
+        file = _File(version=_VERSION, allocations=allocations, claims=tuple(claims.values()))
         self._files.write(self._path, msgspec.json.format(msgspec.json.encode(file, order="sorted"), indent=1))
-        self.allocations = allocations
+        self.allocations, self.claims = allocations, claims
 
-    def _load(self) -> tuple[Allocation, ...]:
+    def _load(self) -> None:
         content = self._files.read(self._path)
         if content is None:
-            return ()
+            return
         try:
             file = msgspec.json.decode(content, type=_File)
         except msgspec.DecodeError as error:
             raise Outside(
                 f"cannot read the record {self._path}: {error}; without it the agent does not know which containers "
-                "hold GPUs: move the file away, then delete and recreate the pods with GPUs on this node"
+                "and claims hold GPUs: move the file away, then delete and recreate the pods with GPUs on this node"
             ) from error
         if file.version != _VERSION:
             raise Outside(f"the record {self._path} has version {file.version}; this agent reads version {_VERSION}")
-        return file.allocations
+        self.allocations, self.claims = file.allocations, {claim.uid: claim for claim in file.claims}

@@ -107,11 +107,6 @@ class AgentSettings:
         return self.state_dir / "record.json"
 
     @property
-    def claims(self) -> Path:
-        """The prepared ResourceClaims."""
-        return self.state_dir / "claims.json"
-
-    @property
     def accounts(self) -> Path:
         """What workloads held and used over time."""
         return self.state_dir / "accounts.json"
@@ -149,7 +144,7 @@ class AgentSettings:
     @property
     def all_state_paths(self) -> tuple[Path, ...]:
         """Everything that the agent makes in its state directory, except temporary files."""
-        files = (self.record, self.claims, self.accounts, self.configuration, self.nvidia, self.time_slices, self.mps)
+        files = (self.record, self.accounts, self.configuration, self.nvidia, self.time_slices, self.mps)
         return (self.containers, self.libraries, *files, self.made, self.metrics_address, self.state_dir / LOCK)
 
 
