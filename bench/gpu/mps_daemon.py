@@ -10,7 +10,7 @@ from contextlib import contextmanager
 from pathlib import Path
 from tempfile import TemporaryDirectory
 
-from lamina.agent.mps.client_edits import MEMORY, PIPE, share_edits
+from lamina.agent.mps.clients import MEMORY, PIPE, share_edits
 from lamina.core.grants import Share
 from lamina.errors import Outside
 from lamina.operations.verify.machine import Site

@@ -8,8 +8,7 @@ from prometheus_client.metrics_core import Metric
 from docs.generate.markdown import code, page, table
 from lamina.agent.accounts.book import EMPTY
 from lamina.agent.metrics import families
-from lamina.agent.metrics.account_families import account_families, price_family
-from lamina.agent.metrics.history_families import history_families, idle_family
+from lamina.agent.metrics.account_families import account_families, history_families, idle_family, price_family
 from lamina.configuration import DEFAULT
 from lamina.controller.compat.metrics import families as compat_families
 from lamina.controller.metrics import Metrics

@@ -8,14 +8,12 @@ from typing import Any
 from msgspec import structs
 
 from lamina.agent.claims.daemons import ClaimDaemons
-from lamina.agent.claims.doors import Doors
-from lamina.agent.claims.instances import ClaimInstances
-from lamina.agent.claims.offer import ClaimOffer
+from lamina.agent.claims.dra_devices import ClaimOffer, Doors
+from lamina.agent.claims.plan import ClaimInstances, ClaimSharing
 from lamina.agent.claims.preparer import ClaimPreparer, ReadyDevice
 from lamina.agent.claims.publisher import SlicePublisher, SliceWatch
-from lamina.agent.claims.sharing import ClaimSharing
 from lamina.agent.claims.unit import ClaimRef
-from lamina.agent.devices.usage_by_gpu import devices_in_use
+from lamina.agent.devices.usage import devices_in_use
 from lamina.agent.inventory.advertisement import Advertisement
 from lamina.agent.inventory.reducer import AdvertisementState
 from lamina.agent.nvidia.time_slices import TimeSliceManager

@@ -1,6 +1,6 @@
 """An agent that dies while it prepares or releases a claim."""
 
-from lamina.agent.cleanup.reconciliation import reconcile
+from lamina.agent.cleanup.leftovers import reconcile
 from tests.agent.claim_nodes import ClaimNode
 from tests.agent.dying_files import Died, DyingFiles
 

@@ -3,7 +3,7 @@
 from collections.abc import Awaitable, Callable
 from pathlib import Path
 
-from lamina.agent.cleanup.reconciliation import reconcile
+from lamina.agent.cleanup.leftovers import reconcile
 from lamina.core.mig import Placed
 from lamina.ports.nvml import FakeNvml
 from lamina.ports.nvml import MigInstanceFacts as MadeInstance

@@ -6,12 +6,11 @@ from pathlib import Path
 from msgspec import structs
 
 from lamina.agent.devices.native_devices import NativeKind
-from lamina.agent.devices.usage_by_gpu import devices_in_use
+from lamina.agent.devices.usage import devices_in_use
 from lamina.agent.inventory.advertisement import Advertisement
 from lamina.agent.inventory.reducer import AdvertisementState
 from lamina.agent.mps.daemons import DaemonSupervisor, SharedGpus
-from lamina.agent.mps.journal import DaemonJournal
-from lamina.agent.mps.lifecycle import DaemonLifecycle
+from lamina.agent.mps.lifecycle import DaemonJournal, DaemonLifecycle
 from lamina.agent.state.gpu_health import ObservedGpu
 from lamina.agent.state.holdings import Bound
 from lamina.agent.state.record import Record

@@ -9,29 +9,26 @@ from typing import Any
 from msgspec import structs
 
 from lamina.agent.accounts.pod_owners import PodOwners
-from lamina.agent.claims.doors import Doors
-from lamina.agent.cleanup.pod_processes import PodProcesses
+from lamina.agent.claims.dra_devices import Doors
 from lamina.agent.cleanup.pod_watch import PodWatch
 from lamina.agent.cleanup.release import Releaser
-from lamina.agent.cleanup.survivors import SurvivorPublisher
+from lamina.agent.cleanup.survivors import PodProcesses, SurvivorPublisher
 from lamina.agent.containers.cdi import file_name
 from lamina.agent.containers.libraries import PRELOAD, FacadeLibraries
 from lamina.agent.containers.paths import HostPaths
 from lamina.agent.context import NodeContext
 from lamina.agent.devices.tickets import ticket_kinds
-from lamina.agent.devices.usage_by_gpu import devices_in_use
+from lamina.agent.devices.usage import devices_in_use
 from lamina.agent.inventory.advertisement import Advertisement
 from lamina.agent.inventory.builder import OnDemandInstances
 from lamina.agent.inventory.reducer import AdvertisementState
 from lamina.agent.limits.process_owners import ProcessOwners
 from lamina.agent.limits.sizes import SizeFollower
-from lamina.agent.mig.maker import MigMaker
+from lamina.agent.mig.maker import MigMaker, Ownership
 from lamina.agent.mig.on_demand import OnDemandMig
-from lamina.agent.mig.ownership import Ownership
 from lamina.agent.mps.daemons import DaemonSupervisor, SharedGpus
-from lamina.agent.mps.grant_clients import GrantClients
-from lamina.agent.mps.journal import DaemonJournal
-from lamina.agent.mps.lifecycle import DaemonLifecycle
+from lamina.agent.mps.lifecycle import DaemonJournal, DaemonLifecycle
+from lamina.agent.mps.sharing import GrantClients
 from lamina.agent.prepare.plan import WriteLimits
 from lamina.agent.prepare.ticket_preparer import TicketPreparer
 from lamina.agent.state.cluster import ClusterClient

@@ -13,9 +13,9 @@ from msgspec import structs
 
 from lamina.agent.accounts.pod_owners import PodOwners
 from lamina.agent.cleanup import pod_watch
+from lamina.agent.cleanup.leftovers import reconcile
 from lamina.agent.cleanup.pod_watch import PodWatch
-from lamina.agent.cleanup.reconciliation import reconcile
-from lamina.agent.inventory.checked_nvml import CheckedNvml
+from lamina.agent.inventory.monitor import CheckedNvml
 from lamina.agent.mig import on_demand
 from lamina.agent.mps.daemons import DaemonSupervisor
 from lamina.agent.node import configuration as configuration_source

@@ -7,8 +7,8 @@ from typing import Any
 import pytest
 
 from lamina.agent.claims import preparer as preparer_module
-from lamina.agent.cleanup.reconciliation import reconcile
-from lamina.agent.containers.limit_files import write_limits
+from lamina.agent.cleanup.leftovers import reconcile
+from lamina.agent.containers.paths import write_limits
 from lamina.dra.names import cdi_name
 from lamina.enforcement.limits import read_limits
 from lamina.errors import BadInput, NotYet

@@ -5,7 +5,7 @@ from pathlib import Path
 import pytest
 from prometheus_client.parser import text_string_to_metric_families
 
-from lamina.agent.containers.limit_files import write_limits
+from lamina.agent.containers.paths import write_limits
 from lamina.agent.limits.memory_refusals import QUIET_S, RefusalEvents
 from lamina.agent.metrics.server import MetricsPage
 from lamina.core.quantities import MIB

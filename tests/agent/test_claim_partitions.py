@@ -9,8 +9,8 @@ from typing import Any
 import pytest
 from msgspec import structs
 
-from lamina.agent.claims.offer import REFUSED_S
-from lamina.agent.cleanup.reconciliation import reconcile
+from lamina.agent.claims.dra_devices import REFUSED_S
+from lamina.agent.cleanup.leftovers import reconcile
 from lamina.agent.state.gpu_health import ObservedGpu
 from lamina.core.gpus import Mode
 from lamina.core.mig import Placed

@@ -9,8 +9,7 @@ from typing import Any
 
 import pytest
 
-from lamina.agent.kubelet.claim_health import REPEAT_S, TIMEOUT_S, ClaimHealth
-from lamina.agent.kubelet.claim_plugin import ClaimPlugin, ClaimRegistration
+from lamina.agent.kubelet.claim_plugin import REPEAT_S, TIMEOUT_S, ClaimHealth, ClaimPlugin, ClaimRegistration
 from lamina.dra.names import DRIVER, cdi_name
 from lamina.ports.kubelet import drahealth_pb2
 from lamina.ports.kubelet.drahealth_pb2_grpc import DRAResourceHealthStub

@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from lamina.agent.claims.teardown import end_claim_daemons
-from lamina.agent.mps.restart_backoff import PAUSES_S
+from lamina.agent.mps.lifecycle import PAUSES_S
 from lamina.core.sharing import TimeSlice
 from lamina.dra.names import cdi_name
 from lamina.errors import BadInput, LaminaError, NotYet, Outside

@@ -7,8 +7,14 @@ import msgspec
 import pytest
 
 from lamina import configuration
-from lamina.agent.compat.amounts import PLENTY, desired_amounts, format_quantity
-from lamina.agent.compat.desired import CompatMetadata, desired_metadata, metadata_patch
+from lamina.agent.compat.desired import (
+    PLENTY,
+    CompatMetadata,
+    desired_amounts,
+    desired_metadata,
+    format_quantity,
+    metadata_patch,
+)
 from lamina.agent.compat.reconciler import CompatReconciler
 from lamina.agent.devices.tickets import ticket_kinds
 from lamina.agent.inventory.advertisement import Advertisement
@@ -16,8 +22,7 @@ from lamina.agent.inventory.builder import build_inventory
 from lamina.agent.inventory.reducer import AdvertisementState
 from lamina.agent.node.watch import _trim, observed_node
 from lamina.agent.state.gpu_health import ObservedGpu
-from lamina.agent.state.observable import Observable
-from lamina.agent.state.observed_node import ObservedNode
+from lamina.agent.state.observed import Observable, ObservedNode
 from lamina.core.gpus import Gpu, Inventory, NativeResource
 from lamina.core.kube_quantity import parse_quantity
 from lamina.core.sharing import Strategy

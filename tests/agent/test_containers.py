@@ -4,7 +4,7 @@ from pathlib import Path
 
 import pytest
 
-from lamina.agent.containers.limit_files import write_limits
+from lamina.agent.containers.paths import write_limits
 from lamina.core.grants import ComputePolicy, ContainerGrant, Share
 from lamina.enforcement import read_limits, read_usage
 from lamina.errors import BadInput

@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from lamina.agent.cleanup.reconciliation import reconcile
+from lamina.agent.cleanup.leftovers import reconcile
 from lamina.ports.kube import PODS
 from tests.agent.dying_files import Died, DyingFiles
 from tests.agent.node import Node, container, share

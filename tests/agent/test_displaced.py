@@ -4,7 +4,7 @@ from pathlib import Path
 
 import pytest
 
-from lamina.agent.limits.displaced import CALM_S, DisplacedBorrowers
+from lamina.agent.limits.arbitration import CALM_S, DisplacedBorrowers
 from lamina.core.borrowers import MAX_DISPLACED, BorrowerPolicy, DisplacedBorrower
 
 POLICY = BorrowerPolicy(after_s=30.0, notice_s=60.0, namespaces=("*",))

@@ -10,7 +10,7 @@ import pytest
 
 from lamina.agent.containers.paths import folder_name
 from lamina.agent.limits.arbitration import ArbitrationLoop
-from lamina.agent.limits.file_events import FileEvents
+from lamina.agent.limits.memory_refusals import FileEvents
 from lamina.enforcement import DeviceLimit, Limits, layout, write_container
 from lamina.ports.kube import EVENTS
 from tests.agent.node import GPU, Node, container

@@ -12,11 +12,10 @@ import pytest
 from msgspec import structs
 from prometheus_client.parser import text_string_to_metric_families
 
-from lamina.agent.containers.limit_files import write_limits
+from lamina.agent.containers.paths import write_limits
 from lamina.agent.devices.tickets import ticket_kinds
 from lamina.agent.inventory.advertisement import Advertisement
-from lamina.agent.inventory.checked_nvml import CheckedNvml
-from lamina.agent.inventory.monitor import GpuMonitor
+from lamina.agent.inventory.monitor import CheckedNvml, GpuMonitor
 from lamina.agent.inventory.reducer import AdvertisementState
 from lamina.agent.metrics import collection
 from lamina.agent.metrics.collection import UsageRates

@@ -4,11 +4,9 @@ from pathlib import Path
 
 import pytest
 
-from lamina.agent.mps.client_edits import NO_EDITS
-from lamina.agent.mps.client_limits import ClientLimits, client_limits, parse_limits
-from lamina.agent.mps.restart_backoff import PAUSES_S, STEADY_S, RestartBackoff
+from lamina.agent.mps.clients import NO_EDITS, ClientLimits, client_limits, parse_limits
+from lamina.agent.mps.lifecycle import PAUSES_S, STEADY_S, RestartBackoff, end_daemons
 from lamina.agent.mps.sharing import MpsSharing
-from lamina.agent.mps.teardown import end_daemons
 from lamina.core.gpus import Mode
 from lamina.core.mps import MpsDaemon, MpsState
 from lamina.errors import BadInput, NotYet, Outside

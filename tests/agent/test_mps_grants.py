@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 from msgspec import structs
 
-from lamina.agent.mps.journal import DaemonJournal
+from lamina.agent.mps.lifecycle import DaemonJournal
 from lamina.core.gpus import MigInstance, Mode
 from lamina.core.grants import ComputePolicy, Share
 from lamina.core.mps import MpsState

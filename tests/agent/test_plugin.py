@@ -13,7 +13,7 @@ import pytest
 from lamina.agent.devices.tickets import KubeletDevice
 from lamina.agent.kubelet.plugin import NoTickets, ResourcePlugin
 from lamina.agent.kubelet.registration import LOOK_S, MISCOUNTED_S, UNWATCHED_S, Registration
-from lamina.agent.state.observable import Observable
+from lamina.agent.state.observed import Observable
 from lamina.errors import BadInput
 from lamina.ports.clock import FakeClock
 from lamina.ports.files import Files

@@ -7,7 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from lamina.agent.devices.native_devices import unit_uuid
-from lamina.agent.devices.preferred_allocation import prefer_connected, prefer_replicas
+from lamina.agent.kubelet.native_plugin import prefer_connected, prefer_replicas
 
 GPUS = ("GPU-a", "GPU-b", "GPU-c")
 EVERY = [f"{gpu}::{n}" for gpu in GPUS for n in range(4)]

@@ -5,7 +5,7 @@ from pathlib import Path
 import pytest
 from msgspec import structs
 
-from lamina.agent.devices.usage_by_gpu import DevicesInUse
+from lamina.agent.devices.usage import DevicesInUse
 from lamina.agent.inventory.advertisement import Advertisement
 from lamina.agent.inventory.reducer import AdvertisementState
 from lamina.configuration import DEFAULT

@@ -1,6 +1,6 @@
 """At the start the disk becomes what the record knows; files of others and of running pods stay."""
 
-from lamina.agent.cleanup.reconciliation import reconcile
+from lamina.agent.cleanup.leftovers import reconcile
 from lamina.agent.containers.cdi import file_name
 from lamina.errors import Outside
 from tests.agent.node import Node, container

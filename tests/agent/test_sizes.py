@@ -7,8 +7,7 @@ from typing import Any
 import pytest
 from msgspec import structs
 
-from lamina.agent.containers.limit_files import write_limits
-from lamina.agent.containers.paths import folder_name
+from lamina.agent.containers.paths import folder_name, write_limits
 from lamina.agent.limits import sizes as module
 from lamina.agent.limits.sizes import SizeFollower
 from lamina.agent.state.holdings import Bound

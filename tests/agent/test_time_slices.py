@@ -5,7 +5,7 @@ from pathlib import Path
 import pytest
 
 from lamina.agent.devices.native_devices import NativeKind
-from lamina.agent.devices.usage_by_gpu import DevicesInUse, GpuUse
+from lamina.agent.devices.usage import DevicesInUse, GpuUse
 from lamina.agent.inventory.advertisement import Advertisement
 from lamina.agent.inventory.reducer import AdvertisementState
 from lamina.agent.nvidia.time_slices import REFRESH_S, RETRY_S, TimeSliceManager

@@ -20,7 +20,7 @@ from bench.gpu.rows import Fact, Row
 from bench.gpu.sides import Deadline, Side, side
 from bench.gpu.turns import added, slowed
 from bench.gpu.verified import verify_results
-from lamina.agent.mps.client_edits import PIPE
+from lamina.agent.mps.clients import PIPE
 from lamina.errors import BadInput, Outside
 
 MODEL = "T4"

@@ -12,8 +12,8 @@ from prometheus_client.parser import text_string_to_metric_families
 
 from lamina.agent.containers import cdi
 from lamina.agent.containers.paths import LIMITS, USAGE
-from lamina.agent.mig.ownership import Ownership
-from lamina.agent.mps.journal import DaemonJournal
+from lamina.agent.mig.maker import Ownership
+from lamina.agent.mps.lifecycle import DaemonJournal
 from lamina.agent.state.holdings import Instance
 from lamina.agent.state.record import Record
 from lamina.core.objects import read_grant, read_inventory

@@ -10,12 +10,11 @@ from typing import Any
 import jsonpatch
 import pytest
 
-from lamina.agent.compat.amounts import desired_amounts
-from lamina.agent.compat.desired import CompatMetadata, desired_metadata, metadata_patch
+from lamina.agent.compat.desired import CompatMetadata, desired_amounts, desired_metadata, metadata_patch
 from lamina.agent.devices.tickets import ticket_kinds
 from lamina.agent.metrics.families import families
 from lamina.agent.node.watch import _trim
-from lamina.agent.state.observed_node import ObservedNode
+from lamina.agent.state.observed import ObservedNode
 from lamina.configuration import DEFAULT, Config
 from lamina.controller.admission.webhook_configuration import match_expression
 from lamina.core.gpu_readings import GpuReading

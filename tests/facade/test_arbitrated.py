@@ -10,7 +10,7 @@ from threading import Event, Thread
 
 import pytest
 
-from lamina.agent.containers.limit_files import write_limits
+from lamina.agent.containers.paths import write_limits
 from lamina.configuration import load
 from lamina.core.grants import ComputePolicy, ContainerGrant, Share
 from lamina.enforcement import environment, read_usage

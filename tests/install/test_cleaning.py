@@ -8,8 +8,8 @@ from typing import Any
 import pytest
 
 from lamina.agent.cleanup import leftovers
-from lamina.agent.mps.client_limits import ClientLimits
-from lamina.agent.mps.journal import DaemonJournal, JournaledDaemon
+from lamina.agent.mps.clients import ClientLimits
+from lamina.agent.mps.lifecycle import DaemonJournal, JournaledDaemon
 from lamina.install import values as install_values
 from lamina.install.agent import REQUIRED, agent
 from lamina.install.cleaner import CLEANER, cleaner

@@ -4,8 +4,8 @@ from pathlib import Path
 
 import pytest
 
-from lamina.agent.mps.client_edits import client_edits
-from lamina.agent.mps.teardown import end_daemons
+from lamina.agent.mps.clients import client_edits
+from lamina.agent.mps.lifecycle import end_daemons
 from lamina.ports.mounts import MountPoint
 from lamina.ports.mps import Home
 from tests.agent.fuse import died

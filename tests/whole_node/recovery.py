@@ -3,8 +3,8 @@
 from pathlib import Path
 
 from lamina.agent.cleanup.release import UNCLAIMED_S
-from lamina.agent.mig.ownership import Ownership
-from lamina.agent.mps.journal import DaemonJournal
+from lamina.agent.mig.maker import Ownership
+from lamina.agent.mps.lifecycle import DaemonJournal
 from lamina.agent.state.record import Record
 from lamina.core.sharing import TimeSlice
 from lamina.ports.kube import PODS

@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from lamina.agent.mps.client_edits import PIPE
+from lamina.agent.mps.clients import PIPE
 from tests.whole_node import kinds
 from tests.whole_node.invariants import check
 from tests.whole_node.recovery import everything_comes_to_rest, settle

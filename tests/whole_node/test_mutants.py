@@ -8,15 +8,15 @@ import pytest
 from msgspec import structs
 
 from lamina.agent.cleanup.release import Releaser
-from lamina.agent.containers import limit_files
+from lamina.agent.containers.paths import write_limits
+from lamina.agent.devices import usage
 from lamina.agent.inventory import reducer
 from lamina.agent.kubelet import plugins
 from lamina.agent.mig.on_demand import OnDemandMig
-from lamina.agent.mps import grant_clients
-from lamina.agent.mps.client_edits import client_edits
+from lamina.agent.mps import sharing
+from lamina.agent.mps.clients import client_edits
 from lamina.agent.mps.daemons import DaemonSupervisor
-from lamina.agent.mps.grant_clients import GrantClients
-from lamina.agent.prepare import mode_check
+from lamina.agent.mps.sharing import GrantClients
 from lamina.core.grants import ContainerGrant, Share
 from tests.whole_node import kinds
 from tests.whole_node.recovery import all_end, nothing_of_pods_is_left, settle
@@ -51,7 +51,7 @@ async def test_a_sound_agent_gets_through(world: World) -> None:
 
 async def test_gpus_with_shares_that_are_offered_as_plain_devices(world: World, monkeypatch: Any) -> None:
     monkeypatch.setattr(reducer, "is_free_for", lambda *about: True)
-    monkeypatch.setattr(mode_check, "check_modes", lambda *about, **how: None)
+    monkeypatch.setattr(usage, "check_modes", lambda *about, **how: None)
     with pytest.raises(AssertionError, match="is in the modes"):
         await course(world)
 
@@ -59,7 +59,7 @@ async def test_gpus_with_shares_that_are_offered_as_plain_devices(world: World, 
 async def test_limits_that_are_not_those_of_the_grant(world: World, monkeypatch: Any) -> None:
     def twice(folder: Path, container: ContainerGrant, shares: tuple[Share, ...]) -> None:
         more = tuple(structs.replace(each, memory_mib=2 * each.memory_mib) for each in shares)
-        limit_files.write_limits(folder, container, more)
+        write_limits(folder, container, more)
 
     monkeypatch.setattr(plugins, "write_limits", twice)
     with pytest.raises(AssertionError, match="not the limits of the grant"):
@@ -122,7 +122,7 @@ async def test_clients_that_start_without_their_daemon(world: World, monkeypatch
 
 
 async def test_a_client_without_its_limits(world: World, monkeypatch: Any) -> None:
-    monkeypatch.setattr(grant_clients, "share_edits", lambda resource, home, share: client_edits(resource, home))
+    monkeypatch.setattr(sharing, "share_edits", lambda resource, home, share: client_edits(resource, home))
     with pytest.raises((AssertionError, KeyError)):
         await client_course(world)
 

@@ -8,7 +8,7 @@ import statistics
 import sys
 
 from bench.gpu.probes.kernels import Event, Kernels, begin, rounds, say, warm_up
-from lamina.agent.mps.client_edits import THREADS
+from lamina.agent.mps.clients import THREADS
 
 BLOCKS, KERNEL_MS, TRIES = 132 * 64, 0.2, 20
 

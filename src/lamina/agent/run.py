@@ -17,46 +17,39 @@ from typing import Any, NamedTuple, Protocol
 from lamina.agent.accounts.pod_owners import PodOwners
 from lamina.agent.claims.binding import ClaimBinding
 from lamina.agent.claims.daemons import ClaimDaemons
-from lamina.agent.claims.doors import Doors
-from lamina.agent.claims.instances import ClaimInstances
-from lamina.agent.claims.offer import ClaimOffer
+from lamina.agent.claims.dra_devices import ClaimOffer, Doors
+from lamina.agent.claims.plan import ClaimInstances, ClaimSharing
 from lamina.agent.claims.preparer import ClaimPreparer
 from lamina.agent.claims.publisher import SlicePublisher, SliceWatch
 from lamina.agent.claims.release import ClaimReleaser
-from lamina.agent.claims.sharing import ClaimSharing
-from lamina.agent.cleanup.pod_processes import PodProcesses
+from lamina.agent.cleanup.leftovers import reconcile
 from lamina.agent.cleanup.pod_watch import PodWatch
-from lamina.agent.cleanup.reconciliation import reconcile
 from lamina.agent.cleanup.release import Releaser
-from lamina.agent.cleanup.survivors import SurvivorPublisher
+from lamina.agent.cleanup.survivors import PodProcesses, SurvivorPublisher
 from lamina.agent.compat.reconciler import CompatReconciler
 from lamina.agent.containers.file_mount import provide_reserve, report_flags
 from lamina.agent.containers.libraries import FacadeLibraries, install_libraries
 from lamina.agent.containers.paths import HostPaths
 from lamina.agent.context import NodeContext
 from lamina.agent.devices.tickets import ticket_kinds
-from lamina.agent.devices.usage_by_gpu import DevicesInUse, devices_in_use
+from lamina.agent.devices.usage import DevicesInUse, devices_in_use
 from lamina.agent.inventory.advertisement import Advertisement
-from lamina.agent.inventory.checked_nvml import CheckedNvml
-from lamina.agent.inventory.monitor import GpuMonitor, health_events
+from lamina.agent.inventory.monitor import CheckedNvml, GpuMonitor, health_events
 from lamina.agent.inventory.publisher import InventoryPublisher, InventoryWatch
 from lamina.agent.inventory.reducer import AdvertisementState
-from lamina.agent.kubelet.claim_health import ClaimHealth
-from lamina.agent.kubelet.claim_plugin import ClaimPlugin, ClaimRegistration
+from lamina.agent.kubelet.claim_plugin import ClaimHealth, ClaimPlugin, ClaimRegistration
 from lamina.agent.kubelet.plugins import Mechanisms, MigPlugins, Plugins, advertised_kinds
 from lamina.agent.limits.arbitration import ArbitrationLoop
 from lamina.agent.limits.confirmed_work import ConfirmedWork
 from lamina.agent.limits.driver_limits import DriverLimits
-from lamina.agent.limits.file_events import FileEvents
-from lamina.agent.limits.memory_refusals import RefusalEvents
+from lamina.agent.limits.memory_refusals import FileEvents, RefusalEvents
 from lamina.agent.limits.process_owners import ProcessOwners
 from lamina.agent.limits.sizes import SizeFollower
 from lamina.agent.metrics.accountant import Accountant
 from lamina.agent.metrics.node_readings import NodeReader
 from lamina.agent.metrics.server import MetricsPage, MetricsServer
-from lamina.agent.mig.maker import MigMaker
+from lamina.agent.mig.maker import MigMaker, Ownership
 from lamina.agent.mig.on_demand import OnDemandMig
-from lamina.agent.mig.ownership import Ownership
 from lamina.agent.mig.partitioner import Partitioner
 from lamina.agent.mps.sharing import mps_root, mps_sharing
 from lamina.agent.node.configuration import ConfigurationSource
@@ -65,8 +58,7 @@ from lamina.agent.nvidia.config_watch import NvidiaConfigWatch, last_good_config
 from lamina.agent.nvidia.time_slices import TimeSliceManager, time_slice_events
 from lamina.agent.state.cluster import ClusterClient
 from lamina.agent.state.nvidia_config import AppliedConfig
-from lamina.agent.state.observable import Observable
-from lamina.agent.state.observed_node import ObservedNode
+from lamina.agent.state.observed import Observable, ObservedNode
 from lamina.agent.state.record import Record
 from lamina.agent.state.settings import AgentSettings
 from lamina.configuration import Config

@@ -10,8 +10,7 @@ from collections.abc import AsyncIterator
 import yaml
 
 from lamina import configuration
-from lamina.agent.compat import amounts
-from lamina.agent.compat.desired import CompatMetadata, metadata_patch, status_patch
+from lamina.agent.compat.desired import CompatMetadata, maintained_resources, metadata_patch, status_patch
 from lamina.agent.node.watch import observed_node
 from lamina.configuration import CONFIG_MAP, CONFIG_MAP_KEY, CONFIG_MAP_NAMESPACE, Config
 from lamina.configuration.config_map import text_in
@@ -124,7 +123,7 @@ class Reset:
             name, present = node["metadata"]["name"], observed_node(node)
             idle = {each for each in offered if present.capacity.get(each) == "0"}
             metadata = metadata_patch(CompatMetadata(), present, labelling=config.compatibility.labels, now=0)
-            maintained = amounts.maintained_resources(config, present.capacity)
+            maintained = maintained_resources(config, present.capacity)
             status = status_patch(CompatMetadata(), present, maintained | idle)
             if metadata is not None:
                 await self._kube.patch(NODES, name, metadata)

@@ -18,7 +18,7 @@ import logging
 from collections.abc import Collection, Iterator, Sequence
 from contextlib import suppress
 
-from lamina.agent.cleanup.pod_processes import PodProcesses
+from lamina.agent.cleanup.survivors import PodProcesses
 from lamina.agent.containers import cdi
 from lamina.agent.containers.libraries import remove_unused
 from lamina.agent.containers.paths import folder_name

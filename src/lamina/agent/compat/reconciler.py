@@ -7,12 +7,10 @@ nothing written while it is right.
 import contextlib
 import logging
 
-from lamina.agent.compat import amounts
-from lamina.agent.compat.desired import desired_metadata, metadata_patch, status_patch
+from lamina.agent.compat.desired import desired_metadata, maintained_resources, metadata_patch, status_patch
 from lamina.agent.context import NodeContext
 from lamina.agent.inventory.advertisement import Advertisement
-from lamina.agent.state.observable import Observable
-from lamina.agent.state.observed_node import ObservedNode
+from lamina.agent.state.observed import Observable, ObservedNode
 from lamina.core.nodes import kept_out
 from lamina.dialects.metadata import NodeFacts
 from lamina.errors import Outside
@@ -79,7 +77,7 @@ class CompatReconciler:
         metadata = metadata_patch(desired, observed, labelling=labelling, now=self._node.clock.wall())
         if metadata is not None:
             await self._node.kube.patch(NODES, self._node.node, metadata)
-        status = status_patch(desired, observed, amounts.maintained_resources(self._config, observed.capacity))
+        status = status_patch(desired, observed, maintained_resources(self._config, observed.capacity))
         if status is not None:
             await self._node.kube.patch(NODES, self._node.node, status, subresource="status")
         if metadata or status:

@@ -1,10 +1,13 @@
-"""Where the files of containers are on the node."""
+"""Where the files of containers are on the node, and what is in their limits files."""
 
 import re
 from pathlib import Path
 from typing import NamedTuple
 
 from lamina.agent.containers.libraries import FacadeLibraries
+from lamina.core.grants import ContainerGrant, Share
+from lamina.core.quantities import MIB
+from lamina.enforcement import DeviceLimit, Limits, write_container
 from lamina.errors import NotYet
 from lamina.ports.files import Files
 
@@ -37,3 +40,29 @@ def folder_names(containers: Path, files: Files) -> list[str]:
 def pod_uid_of(folder: str) -> str:
     """The UID of the pod to which a container's directory belongs, by its name."""
     return folder.partition("_")[0]
+
+
+def container_limits(container: ContainerGrant, shares: tuple[Share, ...]) -> Limits:
+    """What the container may use. `shares` are its shares, by the index of their GPUs.
+
+    A container without a priority has the lower of HAMi's two priorities.
+    """
+    devices = tuple(
+        DeviceLimit(
+            uuid=share.gpu,
+            memory_bytes=share.limit_mib * MIB,
+            request_bytes=share.memory_mib * MIB if share.most_memory_mib else 0,
+            physical_bytes=share.physical_mib * MIB,
+            cores_percent=share.cores,
+            most_percent=share.most_cores,
+            compute_policy=share.compute_policy,
+        )
+        for share in shares
+    )
+    priority = 1 if container.priority is None else container.priority
+    return Limits(devices=devices, priority=priority, log_level=container.log_level)
+
+
+def write_limits(folder: Path, container: ContainerGrant, shares: tuple[Share, ...]) -> None:
+    """Write the container's limits and usage files. Raises BadInput for limits that cannot be enforced, and Outside."""
+    write_container(folder, container_limits(container, shares))

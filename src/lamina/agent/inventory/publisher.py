@@ -4,7 +4,7 @@ import asyncio
 import logging
 
 from lamina.agent.state.cluster import ClusterClient, SpecVersion, spec_version
-from lamina.agent.state.observable import Observable
+from lamina.agent.state.observed import Observable
 from lamina.core.gpus import Inventory
 from lamina.errors import Outside
 from lamina.ports.clock import Clock

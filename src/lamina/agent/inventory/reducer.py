@@ -12,10 +12,17 @@ from typing import NamedTuple
 
 from msgspec import Struct, structs
 
-from lamina.agent.devices import mig_devices
-from lamina.agent.devices.native_devices import NativeKind, Unit, advertised_devices, native_kind
+from lamina.agent.devices.native_devices import (
+    NativeKind,
+    Unit,
+    advertised_devices,
+    as_observed_gpus,
+    counts_by_profile,
+    native_kind,
+    units_by_resource,
+)
 from lamina.agent.devices.tickets import KubeletDevice, TicketKind, advertised_tickets
-from lamina.agent.devices.usage_by_gpu import DevicesInUse, GpuUse, accepts_grants, is_free_for, with_usage
+from lamina.agent.devices.usage import DevicesInUse, GpuUse, accepts_grants, is_free_for, with_usage
 from lamina.agent.inventory.builder import OnDemandInstances, build_inventory, empty_inventory
 from lamina.agent.state.gpu_health import ObservedGpu
 from lamina.configuration import NodeSettings
@@ -87,7 +94,7 @@ class AdvertisementState(Struct, frozen=True, kw_only=True):
     def units(self) -> Mapping[str, ObservedGpu]:
         """The GPUs and MIG devices that containers may have, by UUID."""
         gpus = self.gpus
-        return {**gpus, **mig_devices.as_observed_gpus(gpus, self.mig_devices)}
+        return {**gpus, **as_observed_gpus(gpus, self.mig_devices)}
 
     @property
     def units_without_mps(self) -> Mapping[str, ObservedGpu]:
@@ -271,7 +278,7 @@ def _mig_units(state: AdvertisementState, claimed: Set[str]) -> dict[NativeKind,
     """
     if not state.selected or state.mode is Mode.MPS:
         return {}
-    by_resource = mig_devices.units_by_resource(state.mig_strategy, state._native_gpus, state.mig_devices)
+    by_resource = units_by_resource(state.mig_strategy, state._native_gpus, state.mig_devices)
     return {
         native_kind(resource, state.sharing): tuple(unit for unit in units if unit.id not in claimed)
         for resource, units in by_resource.items()
@@ -282,7 +289,7 @@ def _mig_counts(state: AdvertisementState) -> tuple[MigDeviceCount, ...]:
     if not state.selected:
         return ()
     mps = state.mode is Mode.MPS
-    return mig_devices.counts_by_profile(
+    return counts_by_profile(
         state.mig_devices, strategy=state.mig_strategy, problem=state.mig_problem, sharing=state.sharing, mps=mps
     )
 

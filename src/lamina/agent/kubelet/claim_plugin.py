@@ -1,18 +1,25 @@
-"""Kubelet's calls for claims, and the registration of the driver.
+"""Kubelet's calls for claims, the registration of the driver, and the health of the devices that claims may have.
 
-Kubelet finds the driver by a socket in its folder of plugins, and again by itself after each of its restarts.
+Kubelet finds the driver by a socket in its folder of plugins, and again by itself after each of its restarts. It shows
+the health of devices in the status of their pods, and takes it for unknown when nothing was reported for a while, as
+when the agent ends. So all are reported again from time to time, and at once when one of them changes.
 """
 
 import logging
-from collections.abc import Awaitable
-from typing import TypeVar
+from collections.abc import AsyncIterator, Awaitable, Iterable, Mapping
+from typing import NamedTuple, TypeVar
 
 import grpc
 
+from lamina.agent.claims.dra_devices import ClaimOffer
 from lamina.agent.claims.preparer import ClaimPreparer, ReadyDevice
 from lamina.agent.claims.unit import ClaimRef
 from lamina.agent.context import NodeContext
+from lamina.agent.inventory.advertisement import Advertisement
+from lamina.agent.state.gpu_health import ObservedGpu
+from lamina.dra.offers import OfferedDevice
 from lamina.errors import LaminaError, Outside
+from lamina.ports.kubelet import drahealth_pb2 as health
 from lamina.ports.kubelet import draplugin_pb2 as messages
 from lamina.ports.kubelet import pluginregistration_pb2 as registration
 from lamina.ports.kubelet.drahealth_pb2_grpc import DRAResourceHealthServicer
@@ -124,3 +131,59 @@ class ClaimRegistration(RegistrationServicer):
         else:
             log.error("Kubelet refused the driver %s: %s", self._driver, request.error)
         return registration.RegistrationStatusResponse()
+
+
+HEALTH_S = 1.0
+REPEAT_S = 10.0
+TIMEOUT_S = 30
+"""After so long without news of a device kubelet does not know its health."""
+_LONGEST = 1024
+
+
+class DeviceState(NamedTuple):
+    """`reason` says why a device is unhealthy; empty while it is healthy."""
+
+    device: str
+    reason: str
+
+
+def device_states(devices: Iterable[OfferedDevice], gpus: Mapping[str, ObservedGpu]) -> tuple[DeviceState, ...]:
+    """By name: the order in which devices are offered changes with their use. `gpus` are those of the node by UUID."""
+    found = [DeviceState(each.name, gpus[each.gpu].reason) for each in devices if each.gpu in gpus]
+    return tuple(sorted(found))
+
+
+class ClaimHealth(DRAResourceHealthServicer):
+    """Each call is a stream that ends with its caller."""
+
+    def __init__(self, node: NodeContext, offer: ClaimOffer, advertisement: Advertisement) -> None:
+        self._node = node
+        self._offer = offer
+        self._advertisement = advertisement
+
+    async def NodeWatchResources(
+        self, request: health.NodeWatchResourcesRequest, context: grpc.aio.ServicerContext
+    ) -> AsyncIterator[health.NodeWatchResourcesResponse]:
+        reported: tuple[DeviceState, ...] | None = None
+        at = 0.0
+        while True:
+            now = self._node.clock.monotonic()
+            states = device_states(self._offer.devices, self._advertisement.gpus)
+            if states != reported or now - at >= REPEAT_S:
+                reported, at = states, now
+                yield self._message(states)
+            await self._node.clock.sleep(HEALTH_S)
+
+    def _message(self, states: Iterable[DeviceState]) -> health.NodeWatchResourcesResponse:
+        return health.NodeWatchResourcesResponse(
+            devices=[
+                health.DeviceHealth(
+                    device=health.DeviceIdentifier(pool_name=self._node.node, device_name=each.device),
+                    health=health.UNHEALTHY if each.reason else health.HEALTHY,
+                    last_updated_time=int(self._node.clock.wall()),
+                    health_check_timeout_seconds=TIMEOUT_S,
+                    message=each.reason[:_LONGEST],
+                )
+                for each in states
+            ]
+        )

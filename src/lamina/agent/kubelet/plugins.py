@@ -10,7 +10,7 @@ from functools import partial
 from typing import NamedTuple
 
 from lamina.agent.cleanup.release import Releaser
-from lamina.agent.containers.limit_files import write_limits
+from lamina.agent.containers.paths import write_limits
 from lamina.agent.context import NodeContext
 from lamina.agent.devices.native_devices import NativeKind, native_kind, native_kinds
 from lamina.agent.devices.tickets import KubeletDevice, TicketKind, ticket_kinds
@@ -19,14 +19,12 @@ from lamina.agent.kubelet.native_plugin import NativeAllocationPolicy
 from lamina.agent.kubelet.plugin import AllocationPolicy, NoTickets, Preparer, ResourcePlugin
 from lamina.agent.kubelet.registration import Registration
 from lamina.agent.mig.on_demand import OnDemandMig
-from lamina.agent.mps.client_edits import ClientEdits
-from lamina.agent.mps.grant_clients import GrantClients
-from lamina.agent.prepare.native_preparer import NativePreparer, NativeRules
-from lamina.agent.prepare.stale_devices import StaleDevicePreparer
+from lamina.agent.mps.clients import ClientEdits
+from lamina.agent.mps.sharing import GrantClients
+from lamina.agent.prepare.native_preparer import NativePreparer, NativeRules, StaleDevicePreparer
 from lamina.agent.prepare.ticket_preparer import TicketPreparer
 from lamina.agent.state.nvidia_config import AppliedConfig
-from lamina.agent.state.observable import Observable
-from lamina.agent.state.observed_node import ObservedNode
+from lamina.agent.state.observed import Observable, ObservedNode
 from lamina.configuration import Config
 from lamina.configuration.nvidia import NvidiaConfig
 from lamina.core.gpus import NATIVE_MODES, Mode

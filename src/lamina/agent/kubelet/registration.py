@@ -13,7 +13,7 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Protocol
 
-from lamina.agent.kubelet.device_stream import DeviceStream
+from lamina.agent.kubelet.plugin import DeviceStream
 from lamina.errors import Outside
 from lamina.ports.clock import Clock
 from lamina.ports.files import Files

@@ -1,12 +1,15 @@
-"""Reports containers that were refused GPU memory: an event on the pod, with the limit and the peak.
+"""Events about the files of containers: GPU memory that was refused, and files that a container has spoiled.
 
 The facade counts refusals in the usage file, which the tenant can write. So a container gets one event at most in
 QUIET_S, whatever is in its file, and only its own pod is named. Containers of a request of a claim have one file, so
-their events are the claim's.
+their events are the claim's. What containers have made of their files is reported once for each container and problem,
+in the log, in a metric and as an event on the pod.
 """
 
 import asyncio
+import contextlib
 from collections.abc import Iterator
+from pathlib import Path
 from typing import NamedTuple
 
 from lamina.agent.containers.paths import LIMITS, USAGE, folder_name
@@ -14,7 +17,7 @@ from lamina.agent.context import NodeContext
 from lamina.agent.state.holdings import Bound
 from lamina.core.quantities import MIB
 from lamina.enforcement import read_limits, read_usage
-from lamina.errors import LaminaError
+from lamina.errors import BadInput, LaminaError
 from lamina.ports.kube import PODS, RESOURCE_CLAIMS
 
 REASON = "OutOfGpuMemory"
@@ -111,3 +114,40 @@ def message(who: str, more: int, count: RefusalCount) -> str:
     what = "an allocation of GPU memory was refused" if more == 1 else f"{more} allocations of GPU memory were refused"
     limit, peak = count.limit // MIB, min(count.peak, count.limit) // MIB
     return f"{who}: {what}: its limit is {limit} MiB, and at most {peak} MiB were in use"
+
+
+KIND = "ContainerFiles"
+_MOST = 1000
+"""Events that wait for the API server; more are only logged."""
+
+
+class _Event(NamedTuple):
+    bound: Bound
+    problem: str
+
+
+class FileEvents:
+    """`report` never waits, because the loop that calls it must not; `run` writes the events."""
+
+    def __init__(self, node: NodeContext) -> None:
+        self._node = node
+        self._waiting: asyncio.Queue[_Event] = asyncio.Queue(_MOST)
+
+    def report(self, folder: Path, problem: str) -> None:
+        """Report a problem with the files in the directory of a container."""
+        bound = self._bound(folder.name)
+        name = f"{bound.namespace}/{bound.pod}, container {bound.container}" if bound else folder.name
+        if self._node.aside.add(KIND, name, BadInput(problem)) and bound is not None:
+            with contextlib.suppress(asyncio.QueueFull):
+                self._waiting.put_nowait(_Event(bound, problem))
+
+    async def run(self) -> None:
+        while True:
+            bound, problem = await self._waiting.get()
+            pod = {"metadata": {"namespace": bound.namespace, "name": bound.pod, "uid": bound.pod_uid}}
+            message = f"container {bound.container}: {problem}"
+            await self._node.events.record(PODS, pod, "LimitFilesChanged", message, warning=True)
+
+    def _bound(self, folder: str) -> Bound | None:
+        bounds = (allocation.bound for allocation in self._node.record.allocations if allocation.bound)
+        return next((each for each in bounds if folder_name(each.pod_uid, each.container) == folder), None)

@@ -6,10 +6,9 @@ Only what is on disk is served. A counter that went back when the agent starts a
 import logging
 from collections.abc import Iterator, Mapping, Sequence
 
-from lamina.agent.accounts.book import AccountBook
+from lamina.agent.accounts.amounts import AccountedGpu, Holding
+from lamina.agent.accounts.book import AccountBook, idle_pods
 from lamina.agent.accounts.histories import Histories, HistoryKey, MomentaryUse
-from lamina.agent.accounts.holdings import AccountedGpu, Holding
-from lamina.agent.accounts.idle_pods import idle_pods
 from lamina.agent.accounts.journal import AccountJournal, WrittenAccounts
 from lamina.agent.accounts.pod_owners import PodOwners
 from lamina.agent.context import NodeContext

@@ -11,9 +11,8 @@ from prometheus_client.registry import Collector
 from lamina.agent.accounts.journal import NOTHING_WRITTEN, WrittenAccounts
 from lamina.agent.context import NodeContext
 from lamina.agent.inventory.advertisement import Advertisement
-from lamina.agent.metrics.account_families import account_families, price_family
+from lamina.agent.metrics.account_families import account_families, history_families, idle_family, price_family
 from lamina.agent.metrics.families import families, look_family
-from lamina.agent.metrics.history_families import history_families, idle_family
 from lamina.agent.metrics.node_readings import NodeReader, NodeReadings
 from lamina.core.quantities import MIB
 from lamina.dialects.samples import GpuSample

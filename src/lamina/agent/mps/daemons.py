@@ -19,10 +19,8 @@ from msgspec import structs
 from lamina.agent.context import NodeContext
 from lamina.agent.devices.native_devices import all_native
 from lamina.agent.inventory.advertisement import Advertisement
-from lamina.agent.mps.client_limits import ClientLimits, client_limits
-from lamina.agent.mps.journal import DaemonJournal, JournaledDaemon
-from lamina.agent.mps.lifecycle import DaemonLifecycle
-from lamina.agent.mps.restart_backoff import RestartBackoff
+from lamina.agent.mps.clients import ClientLimits, client_limits
+from lamina.agent.mps.lifecycle import DaemonJournal, DaemonLifecycle, JournaledDaemon, RestartBackoff
 from lamina.core.gpus import Mode
 from lamina.core.mps import MpsDaemon, MpsState
 from lamina.errors import BadInput, NotYet, Outside

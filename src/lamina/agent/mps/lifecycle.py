@@ -4,18 +4,69 @@ Start: the journal, the directories, the GPU's compute mode, the program, its li
 because a daemon may accept them silently and ignore them. In exclusive mode only the daemon's server can use the GPU,
 so no process avoids the limits by removing the pipe directory from its environment.
 
-Stop: the daemon, the compute mode, the directories, and the journal last.
+Stop: the daemon, the compute mode, the directories, and the journal last. A daemon outlives its agent, and the next
+agent finds it in the journal with the limits that it should have. At uninstall every daemon there is ended: one that
+ran in the agent's container is gone already, but the compute mode of its GPU stays until it is set again.
 """
 
 import logging
+from pathlib import Path
 from typing import Protocol
 
-from lamina.agent.mps.client_limits import GET_MEMORY, GET_THREADS, ClientLimits, parse_limits
-from lamina.agent.mps.journal import JournaledDaemon
+import msgspec
+from msgspec import Struct
+
+from lamina.agent.mps.clients import GET_MEMORY, GET_THREADS, ClientLimits, parse_limits
 from lamina.errors import Outside
 from lamina.ports.files import Files
 from lamina.ports.mps import Home, Mps
 from lamina.ports.nvml import Nvml
+from lamina.ports.polling import RetryPauses
+
+
+class JournaledDaemon(Struct, frozen=True, kw_only=True):
+    """One daemon: the MPS directory that it was started in, and its limits. `for_grants`: its clients have grants."""
+
+    root: str
+    limits: ClientLimits
+    for_grants: bool = False
+
+
+class DaemonJournal:
+    """The daemons of one node, by GPU."""
+
+    def __init__(self, path: Path, files: Files) -> None:
+        """Read the journal if it exists. Raises Outside if it cannot be read."""
+        self._path = path
+        self._files = files
+        try:
+            self._daemons = msgspec.json.decode(files.read(path) or b"{}", type=dict[str, JournaledDaemon])
+        except msgspec.DecodeError as error:
+            raise Outside(
+                f"cannot read the list of MPS daemons {path}: {error}; end the daemons, set the compute mode of their "
+                "GPUs to default, and move the file away"
+            ) from error
+
+    def get(self, gpu: str) -> JournaledDaemon | None:
+        return self._daemons.get(gpu)
+
+    @property
+    def gpus(self) -> frozenset[str]:
+        return frozenset(self._daemons)
+
+    def put(self, gpu: str, daemon: JournaledDaemon) -> None:
+        """Raises Outside."""
+        if self._daemons.get(gpu) != daemon:
+            self._write({**self._daemons, gpu: daemon})
+
+    def drop(self, gpu: str) -> None:
+        """Raises Outside."""
+        self._write({uuid: daemon for uuid, daemon in self._daemons.items() if uuid != gpu})
+
+    def _write(self, daemons: dict[str, JournaledDaemon]) -> None:
+        self._files.write(self._path, msgspec.json.format(msgspec.json.encode(daemons, order="sorted"), indent=1))
+        self._daemons = daemons
+
 
 log = logging.getLogger(__name__)
 
@@ -81,3 +132,57 @@ class DaemonLifecycle:
         self._files.remove_tree(home.folder)
         self._journal.drop(home.gpu)
         log.info("Stopped MPS on %s", home.gpu)
+
+
+PAUSES_S = (1.0, 2.0, 5.0, 10.0, 30.0)
+STEADY_S = 60.0
+"""A daemon that ran this long did not fail at its start, so the next pause is the first one again."""
+
+
+class RestartBackoff:
+    """For one daemon. Times are seconds of one monotonic clock."""
+
+    def __init__(self) -> None:
+        self._pauses = RetryPauses(PAUSES_S)
+        self._not_before = float("-inf")
+        self._running_since: float | None = None
+        self.timeouts = 0
+        """How many requests in a row the daemon did not answer in time."""
+
+    def may_start(self, now: float) -> bool:
+        return now >= self._not_before
+
+    def record_start(self, now: float) -> None:
+        """The daemon is started now; the next start waits for its pause."""
+        self._not_before = now + self._pauses.failed()
+        self._running_since = None
+        self.timeouts = 0
+
+    def record_success(self, now: float) -> None:
+        """The daemon answers and has its limits."""
+        self.timeouts = 0
+        if self._running_since is None:
+            self._running_since = now
+        elif now - self._running_since >= STEADY_S:
+            self._pauses.succeeded()
+            self._not_before = float("-inf")
+
+
+async def end_daemons(path: Path, mps: Mps, nvml: Nvml, files: Files) -> list[str]:
+    """End the daemons in the journal at `path`. Returns a sentence for each GPU that could not be restored."""
+    try:
+        journal = DaemonJournal(path, files)
+    except Outside as error:
+        return [str(error)]
+    lifecycle, failures = DaemonLifecycle(mps, nvml, journal, files), []
+    for gpu in sorted(journal.gpus):
+        daemon = journal.get(gpu)
+        assert daemon is not None
+        try:
+            await lifecycle.stop(Home(gpu, Path(daemon.root)), present=True)
+        except Outside as error:
+            failures.append(
+                f"{gpu} may still have the compute mode EXCLUSIVE_PROCESS, which was set for MPS: {error}; "
+                f"reset it with nvidia-smi -i {gpu} -c DEFAULT"
+            )
+    return failures

@@ -9,8 +9,7 @@ import logging
 
 from lamina.agent.context import NodeContext
 from lamina.agent.inventory.advertisement import Advertisement
-from lamina.agent.state.observable import Observable
-from lamina.agent.state.observed_node import ObservedNode
+from lamina.agent.state.observed import Observable, ObservedNode
 from lamina.core.gpus import CORDON, cordoned
 from lamina.core.nodes import kept_out
 from lamina.dialects.registry import observed_annotations

@@ -1,7 +1,8 @@
 """Before a container with native devices starts: check that it may have them, and write its CDI spec.
 
 Kubelet chose the GPU, so the grant is read only to make sure that there is none: a pod that was placed with shares gets
-here only if its node changed its configuration since, and must not run without its limits.
+here only if its node changed its configuration since, and must not run without its limits. Containers with devices that
+the node no longer advertises may restart with the files that they have; nothing new is made for them.
 
 If replicas have a memory limit, each may use an equal part of its GPU's memory, enforced by the facade as for shares.
 """
@@ -10,23 +11,58 @@ import logging
 from collections.abc import Awaitable, Callable, Iterable, Mapping, Set
 from typing import NamedTuple
 
-from lamina.agent.containers.limit_files import write_limits
+from lamina.agent.containers import cdi
+from lamina.agent.containers.paths import HostPaths, write_limits
 from lamina.agent.context import NodeContext
+from lamina.agent.devices import usage
 from lamina.agent.devices.native_devices import NativeKind, is_mig_device, unit_uuid
 from lamina.agent.inventory.advertisement import Advertisement
 from lamina.agent.mig.maker import instance_at
 from lamina.agent.mig.on_demand import required_instances
-from lamina.agent.mps.client_edits import NO_EDITS, ClientEdits
-from lamina.agent.prepare import allocate_response, mode_check
+from lamina.agent.mps.clients import NO_EDITS, ClientEdits
+from lamina.agent.prepare.allocate_response import assigned_devices, visible_devices
 from lamina.agent.prepare.plan import PodRef, PreparationPlan, execute_plan, make_plan
-from lamina.agent.prepare.stale_devices import StaleDevicePreparer
 from lamina.agent.prepare.ticket_owner import owner_of
 from lamina.agent.state.gpu_health import ObservedGpu
-from lamina.agent.state.holdings import Holding
+from lamina.agent.state.holdings import DeviceIds, Holding
+from lamina.agent.state.record import Record
 from lamina.configuration.nvidia import NvidiaConfig
 from lamina.core.gpus import Mode
 from lamina.core.grants import ContainerGrant, Share
 from lamina.errors import NotYet
+from lamina.ports.files import Files
+
+
+class StaleDevicePreparer:
+    """Such containers may restart with the files that they have; nothing new is made for them."""
+
+    def __init__(
+        self, resource: str, record: Record, advertisement: Advertisement, paths: HostPaths, files: Files
+    ) -> None:
+        self._resource = resource
+        self._record = record
+        self._advertisement = advertisement
+        self._paths = paths
+        self._files = files
+
+    def is_prepared(self, devices: DeviceIds) -> bool:
+        """Whether everything that the containers with these devices need was made before."""
+        allocations = self._record.of(devices, self._resource)
+        specs = [self._files.read(self._paths.cdi / cdi.file_name(each.name)) for each in allocations if each.bound]
+        return bool(allocations) and len(specs) == len(allocations) and None not in specs
+
+    async def prepare(self, ids: Iterable[str]) -> None:
+        """Raises NotYet if nothing was made before, or for MPS clients whose daemon is not ready: without it a program
+        would run without limits."""
+        devices = frozenset(ids)
+        if not self.is_prepared(devices):
+            raise NotYet("the node no longer advertises these devices; delete and recreate the pod")
+        for bound in (each.bound for each in self._record.of(devices, self._resource) if each.bound is not None):
+            for gpu in bound.gpus if bound.mode is Mode.MPS else ():
+                daemon = self._advertisement.daemon(gpu)
+                if daemon is None or not daemon.ready:
+                    raise NotYet(f"the container is an MPS client on {gpu}, whose daemon is not ready")
+
 
 log = logging.getLogger(__name__)
 
@@ -108,7 +144,7 @@ class NativePreparer:
     def _check_modes(self, plan: PreparationPlan, devices: Set[str]) -> None:
         """Raises NotYet if a grant got a GPU or MIG instance after kubelet last saw the devices."""
         others = [allocation for allocation in self._record.allocations if allocation.name not in plan.names]
-        mode_check.check_modes(plan.names.values(), others, native=True)
+        usage.check_modes(plan.names.values(), others, native=True)
         if not self._kind.replicated:
             self._check_sole_holder(devices, others)
         units = {unit for bound in plan.names.values() for unit in bound.gpus}
@@ -143,8 +179,8 @@ class NativePreparer:
     def _visible(self, container: ContainerGrant) -> str:
         units = [share.gpu for share in container.shares]
         state = self._advertisement.state
-        assigned = allocate_response.assigned_devices(units, state.gpus, state.mig_devices)
-        return allocate_response.visible_devices(assigned, self._rules.config)
+        assigned = assigned_devices(units, state.gpus, state.mig_devices)
+        return visible_devices(assigned, self._rules.config)
 
     def _share(self, unit: str, count: int, observed: ObservedGpu | None) -> Share:
         memory_mib = (observed.facts.memory_mib or 0) if observed is not None else 0

@@ -13,7 +13,7 @@ from typing import NamedTuple
 from lamina.agent.containers import cdi
 from lamina.agent.containers.cdi import Hook, Mount
 from lamina.agent.containers.paths import ARBITER, LIMITS, USAGE, HostPaths, folder_name
-from lamina.agent.mps.client_edits import NO_EDITS, ClientEdits
+from lamina.agent.mps.clients import NO_EDITS, ClientEdits
 from lamina.agent.state.gpu_health import ObservedGpu
 from lamina.agent.state.holdings import Bound, Instance, instance_of
 from lamina.agent.state.record import Record

@@ -15,12 +15,12 @@ from collections.abc import Awaitable, Callable, Iterable, Mapping
 from msgspec import structs
 
 from lamina.agent.containers import cdi
-from lamina.agent.containers.limit_files import write_limits
+from lamina.agent.containers.paths import write_limits
 from lamina.agent.context import NodeContext
+from lamina.agent.devices import usage
 from lamina.agent.devices.tickets import TicketKind
 from lamina.agent.mig.on_demand import OnDemandMig
-from lamina.agent.mps.grant_clients import GrantClients
-from lamina.agent.prepare import mode_check
+from lamina.agent.mps.sharing import GrantClients
 from lamina.agent.prepare.plan import PodRef, PreparationPlan, WriteLimits, execute_plan, make_plan
 from lamina.agent.prepare.ticket_owner import Owner, assign_names, owner_of
 from lamina.agent.state.gpu_health import ObservedGpu
@@ -91,7 +91,7 @@ class TicketPreparer:
 
     def _check_modes(self, plan: PreparationPlan) -> None:
         others = [allocation for allocation in self._record.allocations if allocation.name not in plan.names]
-        mode_check.check_modes(plan.names.values(), others)
+        usage.check_modes(plan.names.values(), others)
         self._node.record.require_unclaimed({gpu for bound in plan.names.values() for gpu in bound.gpus})
 
     def _devices_of_earlier_starts(self, pod_uid: str) -> set[str]:

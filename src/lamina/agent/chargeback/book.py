@@ -1,0 +1,258 @@
+"""The accounts of one node: what each workload held and used of its GPUs. Pure.
+
+Every figure is a sum of parts of a GPU multiplied by seconds. The requested parts of a GPU and its idle part are always
+one GPU together: where more is granted than a GPU has, the parts shrink in proportion. A pod that requests no compute
+counts with its part of the memory. Time between two observations counts up to `LONGEST_S`.
+
+A workload that is gone for `KEPT_S` is folded: its account is added to the past of its namespace. With more than `MOST`
+accounts, those that are gone longest are folded first, and a workload that finds no room counts for its namespace.
+Likewise namespaces give way to one account without a name. So what tenants create takes a bounded space.
+
+What a pod holds counts a second time for the value of each label that the configuration names.
+"""
+
+from collections.abc import Iterable, Mapping, Sequence
+from typing import NamedTuple
+
+from msgspec import Struct
+
+from lamina.agent.accounts.amounts import NO_AMOUNTS, AccountedGpu, Amounts, Holding, fitting, memory_parts
+from lamina.core.idle import MAX_IDLE, IdlePod, IdlePolicy
+from lamina.core.workloads import UNKNOWN, Workload
+
+LONGEST_S = 60.0
+KEPT_S = 86400.0
+MOST = 512
+MOST_NAMESPACES = 256
+_GIB = 1 << 30
+
+
+class AccountKey(NamedTuple):
+    """Whose account it is. `kind` and `workload` are empty for the rest of a namespace, and `namespace` for the rest
+    of the node. Where `label` is given, the account is of the pods with `workload` as the value of that label."""
+
+    namespace: str
+    kind: str
+    workload: str
+    model: str
+    label: str = ""
+
+    @property
+    def of_namespace(self) -> "AccountKey":
+        return AccountKey(self.namespace, "", "", self.model, self.label)
+
+    @property
+    def of_node(self) -> "AccountKey":
+        return AccountKey("", "", "", self.model, self.label)
+
+
+class Account(Struct, frozen=True, array_like=True):
+    """`seen_at` is when it last grew, in seconds since 1970."""
+
+    key: AccountKey
+    amounts: Amounts
+    seen_at: float
+
+
+class GpuTime(Struct, frozen=True, kw_only=True):
+    """GPUs of one model, in seconds: that they were there, and that they were not requested."""
+
+    capacity: float = 0.0
+    idle_memory: float = 0.0
+    idle_compute: float = 0.0
+
+    def plus(self, other: "GpuTime") -> "GpuTime":
+        return GpuTime(
+            capacity=self.capacity + other.capacity,
+            idle_memory=self.idle_memory + other.idle_memory,
+            idle_compute=self.idle_compute + other.idle_compute,
+        )
+
+
+class BusyCounter(Struct, frozen=True, array_like=True):
+    """GPU time of a container on a GPU as it was read last, in seconds, or its mark where time is not measured. The
+    container is empty for a whole GPU.
+
+    `changed_at` is when it grew last, or was read first, in seconds since 1970.
+    """
+
+    pod_uid: str
+    container: str
+    gpu: str
+    busy_s: float
+    changed_at: float = 0.0
+
+
+class BookState(Struct, frozen=True, kw_only=True, rename="camel"):
+    """All that a book knows. `at` is when it was written, in seconds since 1970."""
+
+    at: float = 0.0
+    accounts: tuple[Account, ...] = ()
+    past: tuple[Account, ...] = ()
+    """What was folded, by namespace."""
+    gpus: dict[str, GpuTime] = {}
+    """By model."""
+    busy: tuple[BusyCounter, ...] = ()
+    workloads: dict[str, Workload] = {}
+    """The workload of each pod that held something, by UID."""
+
+
+EMPTY = BookState()
+
+
+class AccountBook:
+    """`state` is what it knows after the last call; an earlier state can be kept, because it does not change."""
+
+    def __init__(self, state: BookState = EMPTY, *, most: int = MOST, namespaces: int = MOST_NAMESPACES) -> None:
+        self._open = {account.key: account for account in state.accounts}
+        self._past = {account.key: account for account in state.past}
+        self._gpus = dict(state.gpus)
+        self._busy = {(each.pod_uid, each.container, each.gpu): each for each in state.busy}
+        self._workloads = dict(state.workloads)
+        self._most = most
+        self._namespaces = namespaces
+        self._at = state.at
+
+    @property
+    def state(self) -> BookState:
+        return BookState(
+            at=self._at,
+            accounts=tuple(self._open.values()),
+            past=tuple(self._past.values()),
+            gpus=dict(self._gpus),
+            busy=tuple(self._busy.values()),
+            workloads=dict(self._workloads),
+        )
+
+    def observe(
+        self, gpus: Mapping[str, AccountedGpu], holdings: Sequence[Holding], *, passed_s: float, now: float
+    ) -> None:
+        """`holdings` are what pods had of the node's GPUs for the last `passed_s` seconds; `now` is since 1970."""
+        passed = min(max(passed_s, 0.0), LONGEST_S)
+        self._at = now
+        busy: dict[tuple[str, str, str], BusyCounter] = {}
+        for uuid, gpu in gpus.items():
+            on_gpu = [holding for holding in holdings if holding.gpu == uuid]
+            idle = self._observe_gpu(gpu, on_gpu, passed, busy)
+            self._gpus[gpu.model] = self._gpus.get(gpu.model, GpuTime()).plus(idle)
+        self._busy = busy
+        self._workloads = {each.pod_uid: self._workload(each) for each in holdings}
+        self._fold_gone()
+
+    def _observe_gpu(
+        self, gpu: AccountedGpu, on_gpu: Sequence[Holding], passed: float, busy: dict[tuple[str, str, str], BusyCounter]
+    ) -> GpuTime:
+        memory = memory_parts([each.memory_bytes for each in on_gpu], gpu)
+        asked = [each.cores / 100 or part for each, part in zip(on_gpu, memory, strict=True)]
+        compute = fitting(asked)
+        held = memory_parts([each.used_bytes or 0 for each in on_gpu], gpu) if gpu.memory_bytes else [0.0] * len(on_gpu)
+        worked = [self._worked(each, passed, busy) for each in on_gpu]
+        used = fitting([part or 0.0 for part in worked])
+        for place, holding in enumerate(on_gpu):
+            of_compute = (
+                _compute(compute[place], used[place])
+                if worked[place] is not None
+                else {"compute_requested": compute[place]}
+            )
+            of_memory = {
+                "requested": memory[place],
+                "used": held[place],
+                "borrowed": max(0.0, held[place] - memory[place]),
+            }
+            gib = gpu.memory_bytes / _GIB
+            parts = {f"memory_{name}": part for name, part in of_memory.items()} | of_compute
+            parts |= {f"gib_{name}": part * gib for name, part in of_memory.items()}
+            self._add(holding, gpu.model, Amounts(**{name: part * passed for name, part in parts.items()}))
+        return GpuTime(
+            capacity=passed,
+            idle_memory=passed * max(0.0, 1 - sum(memory)),
+            idle_compute=passed * max(0.0, 1 - sum(compute)),
+        )
+
+    def _worked(self, holding: Holding, passed: float, busy: dict[tuple[str, str, str], BusyCounter]) -> float | None:
+        """The part of the time in which the pod used the GPU; None where it is not known. Remembers the counters."""
+        counters = holding.busy_s
+        if counters is None:
+            if holding.busy_percent is None:
+                self._grown(holding, holding.marks or {}, busy)
+                return None
+            known = self._busy.get((holding.pod_uid, "", holding.gpu))
+            counters = {"": (known.busy_s if known else 0.0) + holding.busy_percent / 100 * passed}
+        grown = self._grown(holding, counters, busy)
+        return grown / passed if passed else 0.0
+
+    def _grown(
+        self, holding: Holding, counters: Mapping[str, float], busy: dict[tuple[str, str, str], BusyCounter]
+    ) -> float:
+        """By how much the counters have grown since the last look. Remembers them."""
+        grown = 0.0
+        for container, counter in counters.items():
+            holder = holding.pod_uid, container, holding.gpu
+            before = self._busy.get(holder) or BusyCounter(*holder, 0.0, self._at)
+            more = counter - before.busy_s if counter >= before.busy_s else counter  # one that started again is at 0
+            busy[holder] = BusyCounter(*holder, counter, self._at if more > 0 else before.changed_at)
+            grown += more
+        return grown
+
+    def _add(self, holding: Holding, model: str, amounts: Amounts) -> None:
+        of = self._workload(holding)
+        keys = [AccountKey(holding.namespace, of.kind, of.name, model)]
+        keys += [AccountKey(holding.namespace, "", value, model, label) for label, value in holding.labels.items()]
+        for account in map(self._account, keys):
+            self._open[account.key] = Account(account.key, account.amounts.plus(amounts), self._at)
+
+    def _workload(self, holding: Holding) -> Workload:
+        """What was known before counts until Kubernetes has listed the pods."""
+        return self._workloads.get(holding.pod_uid, UNKNOWN) if holding.workload == UNKNOWN else holding.workload
+
+    def _account(self, key: AccountKey) -> Account:
+        """The account, opened where there is room, or that of the rest."""
+        for each, room in ((key, self._most), (key.of_namespace, self._most + self._namespaces)):
+            if each in self._open:
+                return self._open[each]
+            if len(self._open) >= room:
+                self._fold_one()
+            if len(self._open) < room:
+                return Account(each, NO_AMOUNTS, self._at)
+        return self._open.get(key.of_node) or Account(key.of_node, NO_AMOUNTS, self._at)
+
+    def _fold_gone(self) -> None:
+        for account in [each for each in self._open.values() if self._at - each.seen_at > KEPT_S]:
+            self._fold(account)
+
+    def _fold_one(self) -> None:
+        """Fold the account that is gone longest, if one is gone."""
+        gone = min(self._open.values(), key=lambda account: account.seen_at, default=None)
+        if gone is not None and gone.seen_at < self._at:
+            self._fold(gone)
+
+    def _fold(self, account: Account) -> None:
+        del self._open[account.key]
+        key = account.key.of_namespace
+        if key not in self._past and len(self._past) >= self._namespaces:
+            key = key.of_node
+        before = self._past.get(key, Account(key, NO_AMOUNTS, account.seen_at))
+        self._past[key] = Account(key, before.amounts.plus(account.amounts), account.seen_at)
+
+
+def _compute(requested: float, used: float) -> dict[str, float]:
+    return {
+        "compute_requested": requested,
+        "compute_used": used,
+        "compute_borrowed": max(0.0, used - requested),
+        "compute_lent": max(0.0, requested - used),
+    }
+
+
+_HOUR_S = 3600.0
+
+
+def idle_pods(counters: Iterable[BusyCounter], policy: IdlePolicy, now: float) -> tuple[IdlePod, ...]:
+    """Of those whose use is known, the longest idle first. `now` is since 1970."""
+    if not policy.hours:
+        return ()
+    used: dict[str, float] = {}
+    for counter in counters:
+        used[counter.pod_uid] = max(used.get(counter.pod_uid, 0.0), counter.changed_at)
+    idle = [IdlePod(pod_uid=uid, since=int(at)) for uid, at in used.items() if now - at >= policy.hours * _HOUR_S]
+    return tuple(sorted(idle, key=lambda pod: (pod.since, pod.pod_uid))[:MAX_IDLE])

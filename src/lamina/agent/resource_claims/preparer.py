@@ -1,0 +1,295 @@
+"""Makes what the containers of a claim need before the first one starts, and removes it after the last one has ended.
+
+Limits and account belong to a request of a claim: all containers that name it, of one or several pods, share them. They
+never belong to a container, so kubelet's call needs no owner.
+
+First everything is asked that may answer later. Then, without a pause in which another door could assign a GPU, the
+doors and the room are checked, and the claim goes into the record. Only then are files made. A call that was
+interrupted, or that kubelet repeats, comes to the same end.
+"""
+
+import asyncio
+import logging
+from collections.abc import Iterable, Iterator, Mapping, Set
+from contextlib import contextmanager
+from pathlib import Path
+from typing import NamedTuple
+
+from msgspec import structs
+
+from lamina.agent.claims.dra_devices import ClaimOffer
+from lamina.agent.claims.plan import ClaimInstances, ClaimSharing, claims_plan, with_devices
+from lamina.agent.claims.quotas import ClaimQuotas
+from lamina.agent.claims.unit import ClaimRef, ClaimUnit, UnitReader
+from lamina.agent.containers import cdi
+from lamina.agent.containers.libraries import remove_unused
+from lamina.agent.containers.paths import LIMITS, USAGE, folder_name, write_limits
+from lamina.agent.context import NodeContext
+from lamina.agent.inventory.advertisement import Advertisement
+from lamina.agent.prepare.plan import WriteLimits, write_folders, write_plan
+from lamina.agent.state.holdings import PreparedClaim, PreparedMps, PreparedRequest
+from lamina.core.grants import ContainerGrant
+from lamina.dra.claims import AllocatedClaim, ClaimedDevice
+from lamina.dra.combinations import RequestRef, RequestUse, request_uses
+from lamina.dra.names import base_request, cdi_name
+from lamina.dra.offers import OfferedDevice
+from lamina.dra.parameters import SharingParameters, sharing_by_request
+from lamina.dra.share_limits import ShareLimits, limits_by_request, with_limits
+from lamina.dra.shares import RequestShares, request_shares, require_room
+from lamina.dra.sharing import RequestSharing, check_alone, request_sharing
+from lamina.enforcement.open_usage import is_in_use
+from lamina.errors import NotYet, Outside
+
+log = logging.getLogger(__name__)
+
+
+class ReadyDevice(NamedTuple):
+    """A device of a prepared claim, with the CDI devices of the containers that have it."""
+
+    device: ClaimedDevice
+    cdi_devices: tuple[str, ...]
+
+
+class ClaimPreparer:
+    """Prepares the claims of one node, one unit at a time."""
+
+    def __init__(
+        self,
+        node: NodeContext,
+        offer: ClaimOffer,
+        advertisement: Advertisement,
+        sharing: ClaimSharing,
+        instances: ClaimInstances,
+        write_limits: WriteLimits = write_limits,
+    ) -> None:
+        self._sharing = sharing
+        self._instances = instances
+        self._node = node
+        self._record = node.record
+        self._offer = offer
+        self._advertisement = advertisement
+        self._write_limits = write_limits
+        self._turn = asyncio.Lock()
+        self._quotas = ClaimQuotas(node)
+        self._reader = UnitReader(node)
+
+    async def prepare(self, ref: ClaimRef, *, asked: bool = True) -> list[ReadyDevice]:
+        """Make what the claim needs. Raises LaminaError with the reason if that fails; nothing starts then.
+
+        `asked`: kubelet asks for it, so containers may start; otherwise its pod is not even bound to the node.
+        """
+        async with self._turn:
+            claim = await self._reader.claim(ref)
+            if not self._is_ready(claim):
+                unit = await self._reader.unit(claim)
+                before = [known for each in unit.claims if (known := self._record.claims.get(each.uid))]
+                wanted = {each.uid for each in unit.claims} if asked else {each.uid for each in before if each.asked}
+                await self._remove_all(before)  # what is known was cut short, or allocated again
+                await self._prepare_new(unit, wanted)
+            known = self._record.claims.get(ref.uid)
+            assert known is not None
+            known = await self._restored(known)
+            if asked and not known.asked:
+                self._record.put_claims(structs.replace(known, asked=True))
+            return _ready_devices(known)
+
+    async def unprepare(self, ref: ClaimRef) -> None:
+        """Remove what was made for the claim; nothing is done for one that is not known.
+
+        Raises NotYet as long as processes of the claim run, because another one must not get their memory.
+        """
+        async with self._turn:
+            known = self._record.claims.get(ref.uid)
+            if known is not None:
+                await self._remove(known)
+
+    async def release_unasked(self, uid: str) -> None:
+        """The same for a claim for which kubelet has not asked, so that none of its containers can run."""
+        async with self._turn:
+            known = self._record.claims.get(uid)
+            if known is not None and not known.asked:
+                await self._remove(known)
+
+    async def release(self, claim: PreparedClaim) -> None:
+        """The same for a claim that kubelet has forgotten."""
+        await self.unprepare(ClaimRef(claim.namespace, claim.name, claim.uid))
+
+    async def _remove(self, claim: PreparedClaim) -> None:
+        """Remove what was made for the claim. Raises NotYet as long as its processes run, and Outside."""
+        paths, files = self._node.paths, self._node.files
+        accounts = [each.account_in(claim.uid) for each in claim.requests]
+        if any(is_in_use(paths.containers / folder_name(ref.claim, ref.request) / USAGE) for ref in accounts):
+            raise NotYet(f"processes of claim {claim} still run")
+        if others := [
+            str(each) for each in self._record.claims.values() if each.uid != claim.uid and _has_account(each, claim)
+        ]:
+            raise NotYet(f"claim {claim} has limits together with {', '.join(others)}; it stays until that is gone")
+        self._record.put_claims(structs.replace(claim, ready=False))
+        await self._sharing.stop(claim)
+        for each in claim.requests:
+            files.remove(paths.cdi / cdi.file_name(cdi_name(claim.uid, each.name)))
+        for ref in accounts:
+            if ref.claim == claim.uid:
+                files.remove_tree(paths.containers / folder_name(ref.claim, ref.request))
+        self._record.drop_claim(claim.uid)
+        self._offer.changed()
+        remove_unused(paths.libraries, paths.cdi, files)
+        log.info("Unprepared claim %s", claim)
+
+    async def _remove_all(self, claims: Iterable[PreparedClaim]) -> None:
+        """Those whose accounts are with others first."""
+        for claim in sorted(claims, key=lambda each: any(_has_account(other, each) for other in claims)):
+            await self._remove(claim)
+
+    def _is_ready(self, claim: AllocatedClaim) -> bool:
+        known = self._record.claims.get(claim.uid)
+        return known is not None and known.ready and set(known.devices) == set(claim.devices)
+
+    async def _prepare_new(self, unit: ClaimUnit, asked: Set[str]) -> None:
+        """`asked` are the UIDs of the claims for which kubelet asks."""
+        await self._offer.look()
+        offered = {device.name: device for device in self._offer.devices}
+        prepared = [structs.replace(each, asked=each.uid in asked) for each in self._prepared(unit, offered)]
+        new = {claim.uid for claim in unit.claims}
+        await self._quotas.require_room(*prepared)
+        held = {str(each): each.shares for each in self._record.claims.values() if each.uid not in new}
+        for each in prepared:
+            self._check_doors(each)
+            require_room(each.shares, held, offered.values())
+            held[str(each)] = each.shares
+        plan = claims_plan(prepared, self._record.claims.values(), self._advertisement.state, self._node.paths)
+        self._record.put_claims(*prepared)
+        for each in prepared:
+            self._quotas.prepared(each)
+        self._offer.changed()
+        with self._refusals(prepared):
+            devices = await self._instances.provide(prepared)
+            prepared = [with_devices(each, devices) for each in prepared]
+            self._record.put_claims(*prepared)
+            for each in prepared:
+                await self._sharing.start(each)
+        write_plan(plan, self._node.files, self._write_limits, devices)
+        self._record.put_claims(*(structs.replace(each, ready=True) for each in prepared))
+        for each in prepared:
+            log.info("Prepared claim %s: %s", each, ", ".join(_described(device, offered) for device in each.devices))
+
+    @contextmanager
+    def _refusals(self, claims: Iterable[PreparedClaim]) -> Iterator[None]:
+        """Note the GPUs that cannot be prepared, so that no other claim is allocated there at once."""
+        try:
+            yield
+        except (NotYet, Outside):
+            self._offer.refuse({share.gpu for claim in claims for share in claim.shares})
+            raise
+
+    def _prepared(self, unit: ClaimUnit, offered: dict[str, OfferedDevice]) -> list[PreparedClaim]:
+        """The claims as the record has them. Raises LaminaError for what is impossible."""
+        requests: dict[RequestRef, _Request] = {}
+        for claim in unit.claims:
+            driver, shares = self._node.settings.dra_driver, request_shares(claim, offered)
+            kinds = {device.request: offered[device.device].kind for device in claim.devices}
+            wanted = sharing_by_request(claim.config, driver, kinds)
+            limits = limits_by_request(claim.config, driver, kinds)
+            for name, guaranteed in shares.items():
+                each = with_limits(name, limits.get(name, ShareLimits()), guaranteed, offered.values())
+                own = request_sharing(name, wanted.get(name, SharingParameters()), each, claim.requests[name], offered)
+                requests[RequestRef(claim.uid, name)] = _Request(each, own)
+        uses = request_uses(unit.claims, unit.combined, {name: device.kind for name, device in offered.items()})
+        check_alone(unit.combined, (ref for ref, each in requests.items() if each.sharing.mps is not None))
+        return [self._prepared_claim(claim, requests, uses) for claim in unit.claims]
+
+    def _prepared_claim(
+        self, claim: AllocatedClaim, requests: Mapping[RequestRef, "_Request"], uses: Mapping[RequestRef, RequestUse]
+    ) -> PreparedClaim:
+        refs = [RequestRef(claim.uid, name) for name in claim.requests]
+        return PreparedClaim(
+            namespace=claim.namespace,
+            name=claim.name,
+            uid=claim.uid,
+            requests=tuple(_prepared_request(ref, claim, requests, uses, self._sharing.daemons.root) for ref in refs),
+            pods=claim.pod_uids,
+        )
+
+    def _check_doors(self, claim: PreparedClaim) -> None:
+        """Raises NotYet if a pod has one of the GPUs by a device plugin: the scheduler did not know yet."""
+        parents = {each.uuid: each.gpu for each in self._offer.devices}
+        for share in claim.shares:
+            for unit in (share.gpu, parents.get(share.gpu, share.gpu)):
+                self._offer.doors.require_unused(unit)
+                daemon = self._advertisement.daemon(unit)
+                if daemon is not None and daemon.made:
+                    raise NotYet(f"{unit} is in mode mps, and its daemon is {daemon.state.value}; the claim waits")
+
+    async def _restored(self, claim: PreparedClaim) -> PreparedClaim:
+        """A ready claim with all that it needs. CDI specs, directories of containers and MIG instances are gone after
+        the machine restarts."""
+        paths, files = self._node.paths, self._node.files
+        seen = {ref.claim for each in claim.requests for ref in each.seen_in(claim.uid)}
+        claims = [each for each in self._record.claims.values() if each.uid in seen]
+        partitioned = any(share.mig for each in claims for share in each.shares)
+        devices = await self._instances.provide(claims) if partitioned else {}
+        claim = with_devices(claim, devices)
+        self._record.put_claims(claim)
+        await self._sharing.start(claim)
+        names = [cdi.file_name(cdi_name(claim.uid, each.name)) for each in claim.requests]
+        accounts = [each.account_in(claim.uid) for each in claim.requests if each.limited]
+        limits = [paths.containers / folder_name(ref.claim, ref.request) / LIMITS for ref in accounts]
+        if not partitioned and all(map(files.has_file, [*(paths.cdi / name for name in names), *limits])):
+            return claim
+        plan = claims_plan([claim], self._record.claims.values(), self._advertisement.state, paths)
+        missing = {folder: each for folder, each in plan.folders.items() if not files.has_file(folder / LIMITS)}
+        write_folders(missing, files, self._write_limits)
+        for path, content in plan.specs(devices).items():
+            if files.read(path) != content:
+                files.write(path, content)
+        return claim
+
+
+class _Request(NamedTuple):
+    """What a request has, and how its containers share that."""
+
+    shares: RequestShares
+    sharing: RequestSharing
+
+
+def _prepared_request(
+    ref: RequestRef,
+    claim: AllocatedClaim,
+    requests: Mapping[RequestRef, _Request],
+    uses: Mapping[RequestRef, RequestUse],
+    root: Path,
+) -> PreparedRequest:
+    own, use = requests[ref], uses[ref]
+    mps = own.sharing.mps
+    return PreparedRequest(
+        name=ref.request,
+        grant=ContainerGrant(name=ref.request, shares=own.shares.shares),
+        devices=claim.requests[ref.request],
+        limited=any(requests[each].shares.limited for each in use.visible),
+        admin=own.shares.admin,
+        account=None if use.account == ref else use.account,
+        visible=() if use.visible == (ref,) else use.visible,
+        mps=None if mps is None else PreparedMps(root=str(root), **structs.asdict(mps)),
+        interval=own.sharing.interval,
+    )
+
+
+def _has_account(claim: PreparedClaim, other: PreparedClaim) -> bool:
+    """Whether requests of the claim are in accounts of another one."""
+    return claim.uid != other.uid and any(each.account_in(claim.uid).claim == other.uid for each in claim.requests)
+
+
+def _ready_devices(claim: PreparedClaim) -> list[ReadyDevice]:
+    """One CDI device for each request: kubelet gives a container those of all devices of the requests that it uses."""
+    found, seen = [], set()
+    for device in claim.devices:
+        request = base_request(device.request)
+        names = () if request in seen else (cdi.device_name(cdi_name(claim.uid, request)),)
+        seen.add(request)
+        found.append(ReadyDevice(device, names))
+    return found
+
+
+def _described(device: ClaimedDevice, offered: dict[str, OfferedDevice]) -> str:
+    memory = offered[device.device].memory_mib if device.memory_mib is None else device.memory_mib
+    return f"{device.device} for {device.request}" + (" (admin)" if device.admin else f", {memory} MiB")
