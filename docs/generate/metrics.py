@@ -6,9 +6,9 @@ from collections.abc import Iterator
 from prometheus_client.metrics_core import Metric
 
 from docs.generate.markdown import code, page, table
-from lamina.agent.accounts.book import EMPTY
+from lamina.agent.chargeback.book import EMPTY
 from lamina.agent.metrics import families
-from lamina.agent.metrics.account_families import account_families, history_families, idle_family, price_family
+from lamina.agent.metrics.chargeback_families import account_families, history_families, idle_family, price_family
 from lamina.configuration import DEFAULT
 from lamina.controller.compat.metrics import families as compat_families
 from lamina.controller.metrics import Metrics

@@ -7,17 +7,17 @@ from typing import Any
 
 from msgspec import structs
 
-from lamina.agent.claims.daemons import ClaimDaemons
-from lamina.agent.claims.dra_devices import ClaimOffer, Doors
-from lamina.agent.claims.plan import ClaimInstances, ClaimSharing
-from lamina.agent.claims.preparer import ClaimPreparer, ReadyDevice
-from lamina.agent.claims.publisher import SlicePublisher, SliceWatch
-from lamina.agent.claims.unit import ClaimRef
 from lamina.agent.devices.usage import devices_in_use
-from lamina.agent.inventory.advertisement import Advertisement
-from lamina.agent.inventory.reducer import AdvertisementState
+from lamina.agent.inventory.offer_store import NodeOfferStore
+from lamina.agent.inventory.reducer import OfferState
 from lamina.agent.nvidia.time_slices import TimeSliceManager
 from lamina.agent.prepare.plan import WriteLimits
+from lamina.agent.resource_claims.daemons import ClaimDaemons
+from lamina.agent.resource_claims.dra_devices import Doors, DraDevices
+from lamina.agent.resource_claims.plan import ClaimInstances, ClaimSharing
+from lamina.agent.resource_claims.preparer import ClaimPreparer, ReadyDevice
+from lamina.agent.resource_claims.publisher import SlicePublisher, SliceWatch
+from lamina.agent.resource_claims.unit import ClaimRef
 from lamina.agent.state.gpu_health import ObservedGpu
 from lamina.configuration import DEFAULT
 from lamina.core.gpus import Mode
@@ -70,16 +70,14 @@ class ClaimNode(Node):
         super().start(files)
         self.context = replace(self.context, settings=replace(self.context.settings, **self._settings))
         settings = structs.replace(DEFAULT.for_node(self.name), modes=self.modes)
-        state = AdvertisementState(node=self.name, settings=settings, ticket_kinds=(KIND,), selected=True)
-        self.advertisement = Advertisement(state, self._in_use)
+        state = OfferState(node=self.name, settings=settings, ticket_kinds=(KIND,), selected=True)
+        self.offers = NodeOfferStore(state, self._in_use)
         self.observe()
-        self.doors = Doors(self.context, self.advertisement)
+        self.doors = Doors(self.context, self.offers)
         self.doors.synced = True
-        self.offer = ClaimOffer(self.context, self.advertisement, self.doors)
-        self.daemons = ClaimDaemons(self.context, self.advertisement, self.mps, self.root / "mps")
-        self.time_slices = TimeSliceManager(
-            self.context, self.advertisement, self.lengths, wanted=None, report=self._reported
-        )
+        self.offer = DraDevices(self.context, self.offers, self.doors)
+        self.daemons = ClaimDaemons(self.context, self.offers, self.mps, self.root / "mps")
+        self.time_slices = TimeSliceManager(self.context, self.offers, self.lengths, wanted=None, report=self._reported)
         self.claims = self.claim_preparer(self._write_limits)
         self.watch = SliceWatch(self.context)
         self.publisher = SlicePublisher(self.context, self.offer, self.watch)
@@ -88,7 +86,7 @@ class ClaimNode(Node):
         """One that writes limits in this way."""
         sharing = ClaimSharing(self.daemons, self.time_slices)
         instances = ClaimInstances(self.context, self.on_demand)
-        return ClaimPreparer(self.context, self.offer, self.advertisement, sharing, instances, write)
+        return ClaimPreparer(self.context, self.offer, self.offers, sharing, instances, write)
 
     async def _reported(self, uuid: str, failure: str) -> None:
         self.failures.append(f"{uuid}: {failure}")
@@ -99,7 +97,7 @@ class ClaimNode(Node):
     def observe(self, **unhealthy: str) -> None:
         """The GPUs as NVML lists them, some `unhealthy` by `gpu<index>`."""
         observed = [ObservedGpu(gpu.facts, unhealthy.get(f"gpu{gpu.facts.index}", "")) for gpu in self.gpus.values()]
-        self.advertisement.update(driver="535.1", observed=tuple(observed))
+        self.offers.update(driver="535.1", observed=tuple(observed))
 
     async def pod(
         self, name: str, *containers: ContainerGrant, node: str = "", grant: dict[str, Any] | None = None

@@ -70,7 +70,7 @@ async def dies(node: Node, deaths: Deaths, act: Callable[[], Awaitable[None]]) -
         node.nvml.deaths = None
         node.start()
         await reconcile(node.context)
-        await node.on_demand.sweep()
+        await node.on_demand.reconcile()
 
 
 def mortal(root: Path) -> Node:

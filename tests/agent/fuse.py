@@ -60,7 +60,7 @@ async def died(node: Node, at: int, replicas: int, *, happens: bool) -> bool:
     Fuse(node, at, happens=happens)
     try:
         node.start(replicas)
-        await node.look(2)
+        await node.reconcile(2)
     except Died:
         return True
     finally:

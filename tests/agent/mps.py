@@ -7,8 +7,8 @@ from msgspec import structs
 
 from lamina.agent.devices.native_devices import NativeKind
 from lamina.agent.devices.usage import devices_in_use
-from lamina.agent.inventory.advertisement import Advertisement
-from lamina.agent.inventory.reducer import AdvertisementState
+from lamina.agent.inventory.offer_store import NodeOfferStore
+from lamina.agent.inventory.reducer import OfferState
 from lamina.agent.mps.daemons import DaemonSupervisor, SharedGpus
 from lamina.agent.mps.lifecycle import DaemonJournal, DaemonLifecycle
 from lamina.agent.state.gpu_health import ObservedGpu
@@ -45,8 +45,8 @@ class Node:
         offered = Replicated(name=GPU, offered=GPU, replicas=replicas)
         mode = Mode.MPS if replicas else Mode.WHOLE
         self.kind = NativeKind(offered, Strategy.MPS)
-        self.offer = Advertisement(
-            AdvertisementState(
+        self.offer = NodeOfferStore(
+            OfferState(
                 node="node-1",
                 settings=DEFAULT.for_node("node-1"),
                 native_kinds=(self.kind,) if replicas else (),
@@ -70,9 +70,9 @@ class Node:
         reason = "" if self.healthy else "the driver reported XID 79"
         self.offer.update(driver="515.86.01", observed=tuple(ObservedGpu(facts, reason) for facts in self.facts))
 
-    async def look(self, times: int = 1) -> None:
+    async def reconcile(self, times: int = 1) -> None:
         for _ in range(times):
-            await self.daemons.look()
+            await self.daemons.reconcile()
 
     def hold(self, pod: str, gpu: str = FIRST, mode: Mode = Mode.MPS) -> str:
         """A container of the pod has a replica, or a share, of the GPU; the name it was given."""

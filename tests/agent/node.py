@@ -8,8 +8,7 @@ from typing import Any
 
 from msgspec import structs
 
-from lamina.agent.accounts.pod_owners import PodOwners
-from lamina.agent.claims.dra_devices import Doors
+from lamina.agent.chargeback.pod_owners import PodOwners
 from lamina.agent.cleanup.pod_watch import PodWatch
 from lamina.agent.cleanup.release import Releaser
 from lamina.agent.cleanup.survivors import PodProcesses, SurvivorPublisher
@@ -19,18 +18,19 @@ from lamina.agent.containers.paths import HostPaths
 from lamina.agent.context import NodeContext
 from lamina.agent.devices.tickets import ticket_kinds
 from lamina.agent.devices.usage import devices_in_use
-from lamina.agent.inventory.advertisement import Advertisement
 from lamina.agent.inventory.builder import OnDemandInstances
-from lamina.agent.inventory.reducer import AdvertisementState
+from lamina.agent.inventory.offer_store import NodeOfferStore
+from lamina.agent.inventory.reducer import OfferState
+from lamina.agent.limits.container_resizer import ContainerResizer
 from lamina.agent.limits.process_owners import ProcessOwners
-from lamina.agent.limits.sizes import SizeFollower
+from lamina.agent.mig.grant_partitioner import GrantPartitioner
 from lamina.agent.mig.maker import MigMaker, Ownership
-from lamina.agent.mig.on_demand import OnDemandMig
 from lamina.agent.mps.daemons import DaemonSupervisor, SharedGpus
 from lamina.agent.mps.lifecycle import DaemonJournal, DaemonLifecycle
 from lamina.agent.mps.sharing import GrantClients
 from lamina.agent.prepare.plan import WriteLimits
 from lamina.agent.prepare.ticket_preparer import TicketPreparer
+from lamina.agent.resource_claims.dra_devices import Doors
 from lamina.agent.state.cluster import ClusterClient
 from lamina.agent.state.gpu_health import ObservedGpu
 from lamina.agent.state.nvidia_config import AppliedConfig
@@ -78,7 +78,7 @@ def container(name: str, *shares: Share, init: bool = False, sidecar: bool = Fal
 
 def pod_watch(node: "Node", owners: PodOwners | None = None, doors: Doors | None = None) -> PodWatch:
     """The watch of the node's pods."""
-    idle = Advertisement(AdvertisementState(node=node.name, settings=DEFAULT.for_node(node.name), selected=True))
+    idle = NodeOfferStore(OfferState(node=node.name, settings=DEFAULT.for_node(node.name), selected=True))
     doors = doors or Doors(node.context, idle)
     return PodWatch(node.context, node.survivors, node.sizes, owners or PodOwners(), doors)
 
@@ -107,11 +107,11 @@ def fake_context(root: Path, name: str = "node-1", **changes: Any) -> NodeContex
     return NodeContext(**fakes | changes)
 
 
-def mps_daemons(node: NodeContext, mps: FakeMps) -> tuple[DaemonSupervisor, Advertisement]:
+def mps_daemons(node: NodeContext, mps: FakeMps) -> tuple[DaemonSupervisor, NodeOfferStore]:
     """The supervisor of MPS daemons on a node that grants shares in any mode, and what the node offers."""
     settings = structs.replace(DEFAULT.for_node(node.node), modes=(Mode.QUOTA, Mode.MPS, Mode.MIG))
-    offer = Advertisement(
-        AdvertisementState(node=node.node, settings=settings, selected=True),
+    offer = NodeOfferStore(
+        OfferState(node=node.node, settings=settings, selected=True),
         lambda: devices_in_use(node.record.allocations),
     )
     journal = DaemonJournal(node.settings.mps, node.files)
@@ -171,11 +171,11 @@ class Node:
             record=self.record,
             aside=aside,
         )
-        self.on_demand = OnDemandMig(self.context, self, MigMaker(self.nvml, self.made))
+        self.on_demand = GrantPartitioner(self.context, self, MigMaker(self.nvml, self.made))
         self.processes = PodProcesses(self.context, self.host, self.root / "cgroup")
         self.survivors = SurvivorPublisher(self.context, self.processes, self.published.append)
         self.owners = ProcessOwners(self.context, self.host, self.root / "cgroup")
-        self.sizes = SizeFollower(self.context, self.owners, lambda sizes: None)
+        self.sizes = ContainerResizer(self.context, self.owners, lambda sizes: None)
         self.releaser = Releaser(self.context, {RESOURCE}, self.processes)
         self.daemons, self.offer = mps_daemons(self.context, self.mps)
         self.offer.update(driver="535.1", observed=tuple(self.gpus.values()))
@@ -189,7 +189,7 @@ class Node:
             self.on_demand,
             GrantClients(self.daemons),
             gpus=lambda: self.gpus,
-            sweep=self.releaser.sweep,
+            release_gone=self.releaser.reconcile,
             write_limits=write,
         )
 

@@ -11,12 +11,12 @@ import grpc
 import pytest
 from msgspec import structs
 
-from lamina.agent.accounts.pod_owners import PodOwners
+from lamina.agent.chargeback.pod_owners import PodOwners
 from lamina.agent.cleanup import pod_watch
 from lamina.agent.cleanup.leftovers import reconcile
 from lamina.agent.cleanup.pod_watch import PodWatch
 from lamina.agent.inventory.monitor import CheckedNvml
-from lamina.agent.mig import on_demand
+from lamina.agent.mig import grant_partitioner
 from lamina.agent.mps.daemons import DaemonSupervisor
 from lamina.agent.node import configuration as configuration_source
 from lamina.agent.node import watch
@@ -87,10 +87,10 @@ async def test_a_pod_to_release_stays(node: Node, monkeypatch: pytest.MonkeyPatc
     await node.kube.delete(PODS, "good", namespace="default")
     with monkeypatch.context() as patch:
         patch.setattr(cluster, "pod_status", raising(about, cluster.pod_status))
-        await node.releaser.sweep()
+        await node.releaser.reconcile()
     assert [each.bound.pod for each in node.record.allocations if each.bound] == [BAD]
     assert node.context.aside.counts == {"pod to release": 1}
-    await node.releaser.sweep()
+    await node.releaser.reconcile()
     assert node.record.allocations == ()
 
 
@@ -115,13 +115,13 @@ async def test_a_directory_that_cannot_be_removed(tmp_path: Path) -> None:
         await node.kube.delete(PODS, name, namespace="default")
     node.kubelet.listed.clear()
     files.stubborn = uids[0]
-    await node.releaser.sweep()
-    await node.releaser.sweep()
+    await node.releaser.reconcile()
+    await node.releaser.reconcile()
     assert [path.name for path in node.places.containers.iterdir()] == [f"{uids[0]}_main"]
     assert [each.bound.pod for each in node.record.allocations if each.bound] == [BAD]
     assert node.context.aside.counts == {"files to remove": 1}
     files.stubborn = ""
-    await node.releaser.sweep()
+    await node.releaser.reconcile()
     assert node.record.allocations == ()
 
 
@@ -154,15 +154,15 @@ async def test_the_instances_of_one_gpu(tmp_path: Path, monkeypatch: pytest.Monk
         await start(node, f"p{number}")
         await node.kube.delete(PODS, f"p{number}", namespace="default")
     node.kubelet.listed.clear()
-    await node.releaser.sweep()
+    await node.releaser.reconcile()
     with monkeypatch.context() as patch:
-        read = on_demand.instance_at
-        patch.setattr(on_demand, "instance_at", raising(lambda gpu, _: gpu == CAPABLE[0].uuid, read))
-        await node.on_demand.sweep()
+        read = grant_partitioner.instance_at
+        patch.setattr(grant_partitioner, "instance_at", raising(lambda gpu, _: gpu == CAPABLE[0].uuid, read))
+        await node.on_demand.reconcile()
     assert [len(node.nvml.instances.get(facts.uuid, ())) for facts in CAPABLE] == [1, 0]
     assert node.instances.left == ("planted",)
     assert node.context.aside.counts == {"MIG instances": 1}
-    await node.on_demand.sweep()
+    await node.on_demand.reconcile()
     assert not any(node.nvml.instances.values())
 
 
@@ -172,10 +172,10 @@ async def test_the_daemon_of_one_gpu(tmp_path: Path, monkeypatch: pytest.MonkeyP
     step = DaemonSupervisor._step
     with monkeypatch.context() as patch:
         patch.setattr(DaemonSupervisor, "_step", raising(lambda _, gpu, *__: gpu == mps.FIRST, step))
-        await node.look()
+        await node.reconcile()
     assert node.state(mps.FIRST) == ("failed", "planted")
     assert node.state(mps.SECOND) == ("ready", "")
-    await node.look()
+    await node.reconcile()
     assert node.state(mps.FIRST) == ("ready", "")
 
 

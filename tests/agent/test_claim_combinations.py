@@ -6,9 +6,9 @@ from typing import Any
 
 import pytest
 
-from lamina.agent.claims import preparer as preparer_module
 from lamina.agent.cleanup.leftovers import reconcile
 from lamina.agent.containers.paths import write_limits
+from lamina.agent.resource_claims import preparer as preparer_module
 from lamina.dra.names import cdi_name
 from lamina.enforcement.limits import read_limits
 from lamina.errors import BadInput, NotYet

@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from lamina.agent.claims.release import FORGOTTEN_S, ClaimReleaser
+from lamina.agent.resource_claims.release import FORGOTTEN_S, ClaimReleaser
 from lamina.errors import NotYet
 from lamina.ports.kube import RESOURCE_CLAIMS
 from tests.agent.claim_nodes import ClaimNode, result
@@ -70,9 +70,9 @@ async def test_unprepare(tmp_path: Path, torn: bool, again: bool) -> None:
 async def forgotten(node: ClaimNode, seconds: float) -> int:
     """How many claims are left so long after their pods are gone, of which kubelet knows nothing."""
     releaser = ClaimReleaser(node.context, node.claims, node.root / "cgroup")
-    await releaser.sweep()
+    await releaser.reconcile()
     await node.clock.advance(seconds)
-    await releaser.sweep()
+    await releaser.reconcile()
     return len(node.context.record.claims)
 
 

@@ -26,7 +26,7 @@ def node(tmp_path: Path) -> ClaimNode:
 
 async def series(node: ClaimNode, claim: str) -> dict[str, float]:
     """The values about a claim by name, and kind of memory if there is one."""
-    page = (await MetricsPage(node.context, node.advertisement, FakeHost()).text()).decode()
+    page = (await MetricsPage(node.context, node.offers, FakeHost()).text()).decode()
     return {
         sample.name + (f" {sample.labels['kind']}" if "kind" in sample.labels else ""): sample.value
         for family in text_string_to_metric_families(page)
@@ -75,10 +75,10 @@ async def test_access_without_a_share_has_no_series(node: ClaimNode) -> None:
 async def test_refused_memory_is_an_event_of_the_claim(node: ClaimNode) -> None:
     await node.prepared("c", result(memory="4Gi"))
     events = RefusalEvents(node.context)
-    await events.look()
+    await events.reconcile()
     refuse(node, "c", 1, 4000)
     await node.clock.advance(QUIET_S)
-    await events.look()
+    await events.reconcile()
     (event,) = (await node.kube.list(EVENTS)).items
     assert (event["involvedObject"]["kind"], event["involvedObject"]["name"]) == ("ResourceClaim", "c")
     assert event["message"].startswith("request gpu: an allocation of GPU memory was refused: its limit is 4096 MiB")

@@ -9,8 +9,8 @@ from typing import Any
 import pytest
 from msgspec import structs
 
-from lamina.agent.claims.dra_devices import REFUSED_S
 from lamina.agent.cleanup.leftovers import reconcile
+from lamina.agent.resource_claims.dra_devices import REFUSED_S
 from lamina.agent.state.gpu_health import ObservedGpu
 from lamina.core.gpus import Mode
 from lamina.core.mig import Placed
@@ -40,19 +40,19 @@ class PartitionedNode(ClaimNode):
         self.nvml = DyingNvml(FACTS)
         self.start()
 
-    def look(self) -> None:
+    def list_gpus(self) -> None:
         """The agent looks at its GPUs."""
         self.gpus = {
             each.uuid: ObservedGpu(structs.replace(each, instances=self.nvml.instances.get(each.uuid, ())))
             for each in self.nvml.present
         }
-        self.advertisement.update(on_demand=self.instances)
+        self.offers.update(on_demand=self.instances)
         self.observe()
 
-    async def sweep(self) -> None:
-        self.look()
-        await self.on_demand.sweep()
-        self.look()
+    async def reconcile(self) -> None:
+        self.list_gpus()
+        await self.on_demand.reconcile()
+        self.list_gpus()
 
     def there(self) -> list[tuple[str, int]]:
         return [(each.profile, each.start) for each in self.nvml.instances.get(GPU, ())]
@@ -72,10 +72,10 @@ async def test_the_instance_exists_from_prepare_until_the_claim_has_ended(node: 
     assert (node.there(), on(node)) == ([("1g.5gb", 6)], True)
     (made,) = node.nvml.instances[GPU]
     assert node.visible("c", "mig") == made.uuid != ""
-    await node.sweep()
+    await node.reconcile()
     assert node.there() == [("1g.5gb", 6)]
     await node.unprepare("c")
-    await node.sweep()
+    await node.reconcile()
     assert (node.there(), node.left(), node.made.instances) == ([], [], frozenset())
 
 
@@ -116,7 +116,7 @@ async def test_a_process_that_still_runs_keeps_the_instance(node: PartitionedNod
     (made,) = node.nvml.instances[GPU]
     node.nvml.running[made.uuid] = (GpuProcess(7, 1 << 20),)
     await node.unprepare("a")
-    await node.sweep()
+    await node.reconcile()
     assert node.there() == [("1g.5gb", 6)]
     await node.claim("b", mig())
     with pytest.raises(NotYet, match="is in use by process 7"):
@@ -142,7 +142,7 @@ async def test_after_a_restart_of_the_machine_the_instance_is_made_again(node: P
         path.unlink()
     await node.nvml.create_mig(GPU, Placed("1g.5gb", 5))  # takes the UUID that the claim's device had
     node.start()
-    node.look()
+    node.list_gpus()
     await node.prepare("c")
     assert ("1g.5gb", 6) in node.there() and node.visible("c", "mig") != before
 
@@ -166,10 +166,10 @@ async def test_mps_serves_a_mig_device_that_was_made_for_its_claim(node: Partiti
     (made,) = node.nvml.instances[GPU]
     assert node.mps.started == [made.uuid] and node.visible("c", "mig") == made.uuid
     node.mps.daemons.clear()
-    await node.daemons.look()
+    await node.daemons.reconcile()
     assert node.mps.started == [made.uuid, made.uuid], "a daemon that ended is started again"
     await node.unprepare("c")
-    await node.sweep()
+    await node.reconcile()
     assert (node.mps.daemons, node.there(), node.left()) == ({}, [], [])
 
 
@@ -182,7 +182,7 @@ async def test_admin_access_needs_a_device_that_exists(node: PartitionedNode) ->
 async def test_limits_above_a_request_are_for_shares_of_a_gpu(node: PartitionedNode) -> None:
     await node.prepared("kept", mig(device="gpu-0-mig-1g5gb-19-0"))
     await node.nvml.create_mig(GPU, Placed("1g.5gb", 1))
-    node.look()
+    node.list_gpus()
     parameters = {"apiVersion": "lamina.dev/v1alpha1", "kind": "ShareConfig", "limits": {"memory": "8Gi"}}
     config = [{"source": "FromClaim", "opaque": {"driver": DRIVER, "parameters": parameters}}]
     await node.claim("c", mig(), config=config)
@@ -215,12 +215,12 @@ async def test_the_agent_may_die_at_any_step(tmp_path: Path, torn: bool, then: s
             died = True
         node.nvml.deaths = None  # type: ignore[attr-defined]
         node.start()
-        node.look()
+        node.list_gpus()
         await reconcile(node.context)
-        await node.sweep()
+        await node.reconcile()
         if then == "unprepared":
             await node.unprepare("c")
-            await node.sweep()
+            await node.reconcile()
             assert (node.there(), node.left(), node.context.record.claims) == ([], [], {}), at
         else:
             await node.prepare("c")
@@ -272,7 +272,7 @@ async def published(node: PartitionedNode, looks: int = 2) -> list[Object]:
     task = asyncio.create_task(node.watch.run())
     await until(lambda: node.watch.published is not None, task=task)
     for _ in range(looks):
-        await node.publisher.look()
+        await node.publisher.reconcile()
     task.cancel()
     with contextlib.suppress(asyncio.CancelledError):
         await task
@@ -305,6 +305,6 @@ async def test_without_counters_whole_gpus_are_published(node: PartitionedNode, 
 
 async def test_the_gpu_of_a_claim_comes_first_with_all_of_its_places(node: PartitionedNode) -> None:
     await node.prepared("c", mig(device="gpu-1-mig-1g5gb-19-6"))
-    node.look()
+    node.list_gpus()
     found = names(await published(node))
     assert found[0] == "gpu-1" and len(found) == 2 * 26

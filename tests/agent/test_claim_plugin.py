@@ -30,7 +30,7 @@ class Served:
         self.folder = root / "k" / "plugins_registry"
         self.drivers = Drivers(self.folder)
         plugin = ClaimPlugin(self.node.context, self.node.claims)
-        health = ClaimHealth(self.node.context, self.node.offer, self.node.advertisement)
+        health = ClaimHealth(self.node.context, self.node.offer, self.node.offers)
         self.registration = ClaimRegistration(self.node.context, plugin, health)
 
     async def driver(self) -> Driver:

@@ -4,7 +4,7 @@ from pathlib import Path
 
 import pytest
 
-from lamina.agent.claims.quotas import COUNTED_S
+from lamina.agent.resource_claims.quotas import COUNTED_S
 from lamina.errors import NotYet
 from lamina.ports.kube import RESOURCE_QUOTAS, Unreachable
 from tests.agent.claim_nodes import ClaimNode, result

@@ -6,8 +6,8 @@ from typing import Any
 
 import pytest
 
-from lamina.agent.claims.teardown import end_claim_daemons
 from lamina.agent.mps.lifecycle import PAUSES_S
+from lamina.agent.resource_claims.teardown import end_claim_daemons
 from lamina.core.sharing import TimeSlice
 from lamina.dra.names import cdi_name
 from lamina.errors import BadInput, LaminaError, NotYet, Outside
@@ -124,15 +124,15 @@ async def test_a_daemon_outlives_the_agent_and_is_started_again_when_it_has_ende
     await by_mps(node, "c", WHOLE, **LIMITS)
     before = node.disk()
     node.start()
-    await node.daemons.look()
+    await node.daemons.reconcile()
     await node.prepare("c")
     assert node.mps.started == [GPU[0]] and node.disk() == before
     for pause in PAUSES_S[:2]:
         node.mps.daemons.clear()
-        await node.daemons.look()
+        await node.daemons.reconcile()
         assert len(node.mps.daemons) == 1
         node.mps.daemons.clear()
-        await node.daemons.look()
+        await node.daemons.reconcile()
         assert node.mps.daemons == {}, "it waits before it starts once more"
         await node.clock.advance(pause)
     reasons = {event["reason"] for event in (await node.kube.list(EVENTS)).items}
@@ -143,10 +143,10 @@ async def test_a_daemon_of_an_unhealthy_gpu_is_not_started_again(node: ClaimNode
     await by_mps(node, "c", WHOLE)
     node.mps.daemons.clear()
     node.observe(gpu0="the driver reported XID 79")
-    await node.daemons.look()
+    await node.daemons.reconcile()
     assert node.mps.daemons == {}
     node.observe()
-    await node.daemons.look()
+    await node.daemons.reconcile()
     assert len(node.mps.daemons) == 1
 
 
@@ -164,10 +164,10 @@ async def test_a_whole_gpu_has_turns_of_the_length_of_its_claim(node: ClaimNode)
     await node.prepare("c")
     assert node.lengths.lengths == {GPU[0]: TimeSlice.LONG}
     node.start()
-    await node.time_slices.look()
+    await node.time_slices.reconcile()
     assert node.lengths.lengths == {GPU[0]: TimeSlice.LONG}
     await node.unprepare("c")
-    await node.time_slices.look()
+    await node.time_slices.reconcile()
     assert node.lengths.lengths == {GPU[0]: TimeSlice.DEFAULT}
 
 

@@ -6,9 +6,9 @@ from typing import Any
 
 import pytest
 
-from lamina.agent.claims import preparer as preparer_module
 from lamina.agent.cleanup.leftovers import reconcile
 from lamina.agent.containers.paths import write_limits
+from lamina.agent.resource_claims import preparer as preparer_module
 from lamina.dra.names import cdi_name
 from lamina.enforcement.limits import read_limits
 from lamina.errors import BadInput, LaminaError, NotYet
@@ -201,7 +201,7 @@ async def test_a_gpu_that_a_claim_has_is_refused_to_a_grant(node: ClaimNode) -> 
 
 
 def ticketed(node: ClaimNode) -> int:
-    (devices,) = [each.value for each in node.advertisement.tickets.values()]
+    (devices,) = [each.value for each in node.offers.tickets.values()]
     return sum(device.healthy for device in devices)
 
 
@@ -212,7 +212,7 @@ async def test_neither_door_gives_away_what_the_other_has(node: ClaimNode) -> No
         return [device.name for device in node.offer.free]
 
     def by_grant() -> list[bool]:
-        inventory = node.advertisement.inventory.value
+        inventory = node.offers.inventory.value
         return [gpu.by_grant for gpu in inventory.gpus] if inventory else []
 
     assert offered() == ["gpu-3", "gpu-2", "gpu-1", "gpu-0"] and by_grant() == [True] * 4

@@ -17,9 +17,9 @@ from lamina.agent.compat.desired import (
 )
 from lamina.agent.compat.reconciler import CompatReconciler
 from lamina.agent.devices.tickets import ticket_kinds
-from lamina.agent.inventory.advertisement import Advertisement
 from lamina.agent.inventory.builder import build_inventory
-from lamina.agent.inventory.reducer import AdvertisementState
+from lamina.agent.inventory.offer_store import NodeOfferStore
+from lamina.agent.inventory.reducer import OfferState
 from lamina.agent.node.watch import _trim, observed_node
 from lamina.agent.state.gpu_health import ObservedGpu
 from lamina.agent.state.observed import Observable, ObservedNode
@@ -124,8 +124,8 @@ class Kept:
         self.nvml = FakeNvml(fake_gpus(count))
         self.clock = FakeClock(1000.0)
         kinds = ticket_kinds(self.config)
-        state = AdvertisementState(node="n", settings=self.config.for_node("n"), ticket_kinds=kinds, selected=True)
-        self.offer = Advertisement(state)
+        state = OfferState(node="n", settings=self.config.for_node("n"), ticket_kinds=kinds, selected=True)
+        self.offer = NodeOfferStore(state)
         self.observed: Observable[ObservedNode | None] = Observable(None)
         node = fake_context(Path("/nowhere"), "n", config=self.config, kube=self.kube, nvml=self.nvml, clock=self.clock)
         self.keeper = CompatReconciler(node, self.offer, self.observed, FakeHost())

@@ -86,12 +86,12 @@ async def test_release(tmp_path: Path, torn: bool) -> None:
         node.start(DyingFiles(at, torn=torn))
         died = False
         try:
-            await node.releaser.sweep()
+            await node.releaser.reconcile()
         except Died:
             died = True
         node.start()
         await settled(node)
-        await node.releaser.sweep()
+        await node.releaser.reconcile()
         left = [path for path in node.disk() if path.startswith(("cdi", "containers"))]
         assert left == [], at
         assert not any(allocation.bound for allocation in node.record.allocations)

@@ -20,7 +20,7 @@ def node(tmp_path: Path) -> ClaimNode:
 
 
 async def offered(node: ClaimNode) -> set[str]:
-    await node.offer.look()
+    await node.offer.refresh()
     return {device.name for device in node.offer.free}
 
 
@@ -51,7 +51,7 @@ async def claimed_first(node: ClaimNode) -> None:
 
 async def ended(node: ClaimNode) -> None:
     uid = await node.pod("p", container("main", share(0)))
-    await node.offer.look()
+    await node.offer.refresh()
     node.doors.observe_end(uid)
 
 
@@ -86,7 +86,7 @@ async def test_a_grant_is_read_once(node: ClaimNode, monkeypatch: pytest.MonkeyP
 
 async def test_nothing_is_offered_or_prepared_before_the_pods_are_known(node: ClaimNode) -> None:
     node.doors.synced = False
-    await node.offer.look()
+    await node.offer.refresh()
     assert not node.offer.known
     await node.claim("c")
     with pytest.raises(NotYet, match="has not read the pods of the node yet"):

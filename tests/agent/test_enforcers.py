@@ -64,37 +64,37 @@ def setting(node: Node, tmp_path: Path) -> Setting:
 async def test_the_driver_holds_every_gpu_of_a_running_container(setting: Setting, systemd: bool) -> None:
     uid = await setting.started(0, 2)
     leaf = setting.leaf(uid, systemd=systemd)
-    await setting.enforcer.sweep()
-    await setting.enforcer.sweep()
+    await setting.enforcer.reconcile()
+    await setting.enforcer.reconcile()
     assert setting.nvml.memory_limits == {(GPU[0], leaf): 1000 * MIB, (GPU[2], leaf): 1000 * MIB}
     assert setting.published == [(f"{uid}/main",)]
 
 
 async def test_a_container_without_a_cgroup_yet_is_held_later(setting: Setting) -> None:
     uid = await setting.started(0)
-    await setting.enforcer.sweep()
+    await setting.enforcer.reconcile()
     assert setting.nvml.memory_limits == {} and setting.published == []
     setting.leaf(uid)
-    await setting.enforcer.sweep()
+    await setting.enforcer.reconcile()
     assert setting.enforcer.limited == (f"{uid}/main",)
 
 
 async def test_a_restarted_container_is_held_in_its_new_cgroup(setting: Setting) -> None:
     uid = await setting.started(0)
     setting.leaf(uid)
-    await setting.enforcer.sweep()
+    await setting.enforcer.reconcile()
     await setting.status("beef" * 16)
     leaf = setting.leaf(uid, "beef" * 16)
-    await setting.enforcer.sweep()
+    await setting.enforcer.reconcile()
     assert setting.nvml.memory_limits[GPU[0], leaf] == 1000 * MIB
 
 
 async def test_the_limit_is_cleared_when_the_container_is_released(setting: Setting) -> None:
     uid = await setting.started(0)
     setting.leaf(uid)
-    await setting.enforcer.sweep()
+    await setting.enforcer.reconcile()
     setting.node.record.drop([a.name for a in setting.node.record.allocations])
-    await setting.enforcer.sweep()
+    await setting.enforcer.reconcile()
     assert setting.nvml.memory_limits == {} and setting.published[-1] == ()
 
 
@@ -104,8 +104,8 @@ async def test_where_the_driver_refuses_the_facade_alone_holds(
     uid = await setting.started(0)
     setting.leaf(uid)
     setting.nvml.limiting = False
-    await setting.enforcer.sweep()
-    await setting.enforcer.sweep()
+    await setting.enforcer.reconcile()
+    await setting.enforcer.reconcile()
     assert setting.enforcer.limited == () and setting.published == []
     assert sum("The facade alone limits" in line for line in caplog.messages) == 1
 
@@ -158,6 +158,6 @@ async def test_an_unexpected_answer_of_the_driver_leaves_the_limit_to_the_facade
     failing = FailingNvml(FACTS)
     context = replace(node.context, nvml=failing)
     limits = DriverLimits(context, gpus=lambda: tuple(GPU), publish=lambda _: None, root=setting.root)
-    await limits.sweep()
+    await limits.reconcile()
     assert limits.limited == ()
     assert node.context.aside.counts == {"limit of the driver": 1}

@@ -3,7 +3,7 @@
 import pytest
 
 from lamina.agent.cleanup.release import UNCLAIMED_S
-from lamina.agent.prepare.ticket_owner import assign_names
+from lamina.agent.prepare.container_identity import assign_names
 from lamina.agent.state.holdings import Bound, Holding
 from lamina.core.grants import ContainerGrant, Grant
 from lamina.errors import NotYet
@@ -141,7 +141,7 @@ async def test_a_name_waits_as_long_as_the_init_containers_before_it_run(node: N
     node.checkpoint(uid, tickets)
     await node.preparer.prepare(tickets["init-1"])
     for _ in range(3):
-        await node.releaser.sweep()
+        await node.releaser.reconcile()
         await node.clock.advance(UNCLAIMED_S)
     await node.preparer.prepare(tickets["init-2"])
     assert node.limits(names["init-2"]) == "init-2:0:100"

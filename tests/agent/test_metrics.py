@@ -14,9 +14,9 @@ from prometheus_client.parser import text_string_to_metric_families
 
 from lamina.agent.containers.paths import write_limits
 from lamina.agent.devices.tickets import ticket_kinds
-from lamina.agent.inventory.advertisement import Advertisement
 from lamina.agent.inventory.monitor import CheckedNvml, GpuMonitor
-from lamina.agent.inventory.reducer import AdvertisementState
+from lamina.agent.inventory.offer_store import NodeOfferStore
+from lamina.agent.inventory.reducer import OfferState
 from lamina.agent.metrics import collection
 from lamina.agent.metrics.collection import UsageRates
 from lamina.agent.metrics.server import MetricsPage, MetricsServer
@@ -50,13 +50,13 @@ class Reported:
         self.node.preparer = self.node.ticket_preparer(write_limits)
         self.nvml = FakeNvml(FACTS)
         self.host = FakeHost()
-        state = AdvertisementState(
+        state = OfferState(
             node=self.node.name,
             settings=DEFAULT.for_node(self.node.name),
             ticket_kinds=ticket_kinds(DEFAULT),
             selected=True,
         )
-        self.offer = Advertisement(state)
+        self.offer = NodeOfferStore(state)
         self.offer.update(driver="515.86.01", observed=tuple(ObservedGpu(facts) for facts in FACTS))
         self.context = replace(self.node.context, nvml=self.nvml, config=config)
         self.page = MetricsPage(self.context, self.offer, self.host)
@@ -306,11 +306,11 @@ async def test_the_time_of_the_last_look_at_the_gpus(reported: Reported) -> None
         pass
 
     monitor = GpuMonitor(read, reported.offer, clock, poll_s=5, rules=DEFAULT.health, before=None, report=report)
-    await monitor.look()
+    await monitor.reconcile()
     assert await reported.value(name, reported.node.name) == clock.wall()
     reported.nvml.broken = "NVML does not answer"
     await clock.advance(5)
-    await monitor.look()
+    await monitor.reconcile()
     assert await reported.value(name, reported.node.name) == clock.wall(), "a failure is an answer"
 
 

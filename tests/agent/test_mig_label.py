@@ -10,7 +10,7 @@ import pytest
 from msgspec import structs
 
 from lamina.agent.devices.native_devices import as_observed_gpus, units_by_resource
-from lamina.agent.mig.partitioner import FAILED, LABEL, RETRY_S, STATE, SUCCESS
+from lamina.agent.mig.label_partitioner import FAILED, LABEL, RETRY_S, STATE, SUCCESS
 from lamina.agent.state.gpu_health import ObservedGpu
 from lamina.configuration import mig_parted
 from lamina.core.gpus import NativeResource
@@ -251,7 +251,7 @@ async def test_s2_7_replicas_of_mig_devices_do_not_start_where_each_should_have_
 async def test_a_gpu_in_use_fails_with_the_pod_and_is_partitioned_when_it_is_idle(
     node: Running, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("lamina.agent.mig.partitioner.RETRY_S", 0.1)
+    monkeypatch.setattr("lamina.agent.mig.label_partitioner.RETRY_S", 0.1)
     await node.start(MIXED)
     await label(node, "all-3g.20gb")
     await node.devices(HALF, 4)
@@ -344,7 +344,7 @@ async def test_without_a_label_nothing_is_touched_and_devices_are_offered(node: 
 async def test_s1_7_a_customised_geometry_is_used_and_an_impossible_one_refused(
     node: Running, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("lamina.agent.mig.partitioner.RETRY_S", 0.1)
+    monkeypatch.setattr("lamina.agent.mig.label_partitioner.RETRY_S", 0.1)
 
     def file(counts: str) -> dict[str, object]:
         entries = f"[{{devices: [1], mig-enabled: true, mig-devices: {counts}}}]"

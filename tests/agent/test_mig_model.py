@@ -88,17 +88,17 @@ class World:
             self.node.kubelet.listed[:] = [each for each in self.node.kubelet.listed if each.pod != name]
             await self.node.kube.delete(PODS, name, namespace="default")
 
-    async def sweep(self) -> None:
+    async def reconcile(self) -> None:
         look(self.node)
         try:
-            await self.node.releaser.sweep()
-            await self.node.on_demand.sweep()
+            await self.node.releaser.reconcile()
+            await self.node.on_demand.reconcile()
         except LaminaError:
             assert self.nvml.broken
 
     async def die(self) -> None:
         """The agent dies somewhere in the midst of what it does."""
-        act = self.dice.choice([self.begin, self.sweep])
+        act = self.dice.choice([self.begin, self.reconcile])
         broken, self.nvml.broken = self.nvml.broken, ""
         await dies(self.node, Deaths(self.dice.randrange(8), torn=self.dice.random() < 0.5), act)
         self.nvml.broken = broken
@@ -165,7 +165,7 @@ class World:
         for name in [name for name, share in self.granted.items() if share.mig is None and self.taken(share.gpu)]:
             await self.end(name)
         self.nvml.running.clear()
-        await self.sweep()
+        await self.reconcile()
         for name in self.granted:
             await start(self.node, name)
             self.running.add(name)
@@ -176,7 +176,7 @@ class World:
 async def test_no_container_ever_loses_or_shares_an_instance(tmp_path: Path, seed: int) -> None:
     world = World(tmp_path, random.Random(seed))
     steps: list[Callable[[], Awaitable[None]]] = [
-        *[world.admit] * 4, *[world.begin] * 5, *[world.end] * 3, *[world.sweep] * 3, *[world.use] * 2,
+        *[world.admit] * 4, *[world.begin] * 5, *[world.end] * 3, *[world.reconcile] * 3, *[world.use] * 2,
         *[world.die] * 5, world.reboot, world.partition_by_hand, world.change_policy, world.fall_silent,
     ]  # fmt: skip
     for _ in range(STEPS):
@@ -186,7 +186,7 @@ async def test_no_container_ever_loses_or_shares_an_instance(tmp_path: Path, see
     while world.granted:
         await world.end()
     world.node.partitionable = set()
-    await world.sweep()
+    await world.reconcile()
     assert sorted(each for found in world.nvml.instances.values() for each in found) == sorted(
         m for _, m in world.theirs
     )

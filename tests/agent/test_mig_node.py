@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 from msgspec import structs
 
-from lamina.agent.mig.partitioner import LABEL, STATE, SUCCESS
+from lamina.agent.mig.label_partitioner import LABEL, STATE, SUCCESS
 from lamina.core.gpus import ExistingMigInstance, Gpu, Mode
 from lamina.core.grants import MigInstance, Share
 from lamina.core.mig import Placed

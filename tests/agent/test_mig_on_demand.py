@@ -25,8 +25,8 @@ async def end(node: Node, name: str) -> None:
     """The pod goes, and everything that was made for it."""
     node.kubelet.listed.clear()
     await node.kube.delete(PODS, name, namespace="default")
-    await node.releaser.sweep()
-    await node.on_demand.sweep()
+    await node.releaser.reconcile()
+    await node.on_demand.reconcile()
 
 
 def places(node: Node, gpu: str = GPU) -> list[tuple[str, int]]:
@@ -68,8 +68,8 @@ async def test_what_others_hold_stays_when_a_pod_goes(node: Node) -> None:
         await start(node, name)
     node.kubelet.listed[:] = [each for each in node.kubelet.listed if each.pod == "b"]
     await node.kube.delete(PODS, "a", namespace="default")
-    await node.releaser.sweep()
-    await node.on_demand.sweep()
+    await node.releaser.reconcile()
+    await node.on_demand.reconcile()
     assert places(node) == [("1g.5gb", 1)]
 
 
@@ -79,7 +79,7 @@ async def test_after_a_reboot_a_container_gets_its_instance_again(node: Node) ->
     node.nvml.instances.clear()
     node.nvml.present = list(FACTS)
     node.start()
-    await node.on_demand.sweep()
+    await node.on_demand.reconcile()
     assert places(node) == []
     await start(node, "p")
     assert places(node) == [("1g.5gb", 6)]
@@ -161,7 +161,7 @@ async def test_one_that_lamina_did_not_make_is_used_where_it_fits_and_never_dest
     node.kubelet.listed.clear()
     await node.kube.delete(PODS, "q", namespace="default")
     await node.kube.delete(PODS, "r", namespace="default")
-    await node.releaser.sweep()
+    await node.releaser.reconcile()
     await admitted(node, "s", share_of(GPU))
     with pytest.raises(NotYet, match=r"GPU 0 has 1g.5gb at 6, which Lamina did not make and must not destroy"):
         await start(node, "s")
@@ -255,7 +255,7 @@ async def test_when_the_configuration_wants_no_mig_any_more_the_idle_gpu_is_as_b
     await admitted(node, "p", instance())
     await start(node, "p")
     node.partitionable = set()
-    await node.on_demand.sweep()
+    await node.on_demand.reconcile()
     assert on(node) and places(node) == [("1g.5gb", 6)]
     await end(node, "p")
     assert not on(node) and places(node) == []
@@ -282,7 +282,7 @@ async def test_a_silent_driver_is_waited_for(node: Node) -> None:
     with pytest.raises(LaminaError, match="Driver Not Loaded"):
         await end(node, "p")
     node.nvml.broken = ""
-    await node.on_demand.sweep()
+    await node.on_demand.reconcile()
     assert places(node) == []
 
 
@@ -300,7 +300,7 @@ async def test_an_agent_that_dies_while_it_makes_an_instance_comes_to_the_same_e
         assert all(uuids)
         await end(node, "p")
         node.partitionable = set()
-        await node.on_demand.sweep()
+        await node.on_demand.reconcile()
         assert (places(node), on(node), node.made.gpus) == ([], False, frozenset()), at
         if not died:
             assert at > 7
@@ -331,8 +331,8 @@ async def test_an_agent_that_dies_while_it_takes_away_comes_to_the_same_end(tmp_
         await start(node, "p", 3)
         node.partitionable = set()
         died = await dies(node, Deaths(at, torn=torn), lambda node=node: end(node, "p"))  # type: ignore[misc]
-        await node.releaser.sweep()
-        await node.on_demand.sweep()
+        await node.releaser.reconcile()
+        await node.on_demand.reconcile()
         assert (places(node), on(node), node.made.gpus) == ([], False, frozenset()), at
         assert node.nvml.instances[FACTS[1].uuid] == (theirs,)
         if not died:

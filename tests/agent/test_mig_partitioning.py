@@ -8,8 +8,8 @@ from pathlib import Path
 import pytest
 from msgspec import structs
 
+from lamina.agent.mig.apply import Users, partition
 from lamina.agent.mig.maker import MigMaker, Ownership
-from lamina.agent.mig.partitioning import Users, partition
 from lamina.configuration.mig_parted import MigTarget
 from lamina.core.mig import Placed
 from lamina.core.mig_cards import MIG_CARDS

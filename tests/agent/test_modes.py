@@ -6,8 +6,8 @@ import pytest
 from msgspec import structs
 
 from lamina.agent.devices.native_devices import native_kind
-from lamina.agent.inventory.advertisement import Advertisement
-from lamina.agent.inventory.reducer import AdvertisementState
+from lamina.agent.inventory.offer_store import NodeOfferStore
+from lamina.agent.inventory.reducer import OfferState
 from lamina.agent.prepare.native_preparer import NativePreparer, NativeRules
 from lamina.configuration import DEFAULT
 from lamina.configuration.nvidia import NvidiaConfig
@@ -29,7 +29,7 @@ def node(tmp_path: Path) -> Node:
     return partitioned_node(tmp_path)
 
 
-def plain(node: Node, offer: Advertisement, resource: str) -> NativePreparer:
+def plain(node: Node, offer: NodeOfferStore, resource: str) -> NativePreparer:
     rules = NativeRules(
         mode=Mode.WHOLE,
         limit_memory=False,
@@ -39,9 +39,9 @@ def plain(node: Node, offer: Advertisement, resource: str) -> NativePreparer:
     return NativePreparer(node.context, native_kind(resource, ReplicaSharing()), rules, offer)
 
 
-def offered(node: Node) -> Advertisement:
-    offer = Advertisement(
-        AdvertisementState(node=node.name, settings=DEFAULT.for_node(node.name), mig_strategy=MIXED, selected=True)
+def offered(node: Node) -> NodeOfferStore:
+    offer = NodeOfferStore(
+        OfferState(node=node.name, settings=DEFAULT.for_node(node.name), mig_strategy=MIXED, selected=True)
     )
     offer.update(driver="535.1", observed=tuple(node.gpus.values()))
     return offer

@@ -54,7 +54,7 @@ def test_nonsense_is_no_limit(threads: str, memory: str) -> None:
 async def test_a_daemon_gets_its_limits_before_a_client_may_join(node: Node) -> None:
     node.start(10)
     assert node.healthy_devices() == []
-    await node.look()
+    await node.reconcile()
     assert node.mps.started == [FIRST, SECOND]
     assert node.mps.daemons[FIRST].commands[:2] == [
         "set_default_device_pinned_mem_limit 0 4096M",
@@ -75,20 +75,20 @@ async def test_a_daemon_gets_its_limits_before_a_client_may_join(node: Node) -> 
 async def test_a_daemon_that_ignores_its_limits_gets_no_clients(node: Node) -> None:
     node.mps.deaf = True
     node.start(10)
-    await node.look()
+    await node.reconcile()
     state, reason = node.state()
     assert state == "failed"
     assert "did not accept 4096 MiB and 10 % for each client; it has 0 MiB and 100 %" in reason
     assert node.healthy_devices() == []
     node.mps.deaf = False
-    await node.look()
+    await node.reconcile()
     assert node.state() == ("ready", "")
 
 
 async def test_gpus_with_too_few_clients_say_so_and_others_are_shared(tmp_path: Path) -> None:
     node = Node(tmp_path, [older(FACTS[0]), FACTS[1]])
     node.start(20)
-    await node.look()
+    await node.reconcile()
     assert node.state(FIRST) == ("failed", "invalid device maximum allowed replicas exceeded: 20 > 16")
     assert node.healthy_devices() == [SECOND]
 
@@ -96,14 +96,14 @@ async def test_gpus_with_too_few_clients_say_so_and_others_are_shared(tmp_path: 
 async def test_no_daemon_starts_while_others_use_the_gpu_and_they_are_named(node: Node) -> None:
     node.nvml.running[FIRST] = (GpuProcess(4711, 100),)
     node.start(10)
-    await node.look()
+    await node.reconcile()
     assert node.state() == ("waiting", "process 4711 is using the GPU")
     assert (node.mps.started, node.nvml.exclusive, node.healthy_devices()) == ([SECOND], {SECOND}, [SECOND])
     node.nvml.running[FIRST] = tuple(GpuProcess(pid, None) for pid in range(4))
-    await node.look()
+    await node.reconcile()
     assert node.state() == ("waiting", "processes 0, 1, 2 and 1 more are using the GPU")
     node.nvml.running.clear()
-    await node.look()
+    await node.reconcile()
     assert node.state() == ("ready", "")
 
 
@@ -111,19 +111,19 @@ async def test_a_pod_with_a_share_keeps_mps_away(node: Node) -> None:
     node.start(0)
     node.hold("training", FIRST, Mode.QUOTA)
     node.start(10)
-    await node.look()
+    await node.reconcile()
     assert node.state() == ("waiting", "pod default/training is using the GPU")
     assert node.healthy_devices() == [SECOND]
 
 
 async def test_the_next_agent_takes_a_daemon_over(node: Node) -> None:
     node.start(10)
-    await node.look()
+    await node.reconcile()
     node.nvml.running[FIRST] = (GpuProcess(1, 4000),)
     node.hold("client")
     node.start(10)
     assert node.state() == ("starting", "the agent has just started")
-    await node.look()
+    await node.reconcile()
     assert node.state() == ("ready", "")
     assert node.mps.started == [FIRST, SECOND], "nothing was started twice"
     assert node.mps.ended == [FIRST, SECOND], "or ended, but for what could have been there before the first start"
@@ -131,7 +131,7 @@ async def test_the_next_agent_takes_a_daemon_over(node: Node) -> None:
 
 async def test_a_daemon_that_runs_as_it_should_serves_without_a_break(node: Node) -> None:
     node.start(10)
-    await node.look()
+    await node.reconcile()
     node.mps.daemons[SECOND].percent = 50.0
     node.start(10)
     await node.daemons.take_over()
@@ -158,7 +158,7 @@ async def test_a_daemon_killed_at_any_command_is_ready_in_the_end(tmp_path: Path
     node.mps.ask = ask  # type: ignore[method-assign]
     node.start(10)
     for _ in range(12):
-        await node.look()
+        await node.reconcile()
         daemon = node.mps.daemons.get(FIRST)
         if node.state()[0] == "ready":
             assert daemon is not None
@@ -191,7 +191,7 @@ async def test_while_a_daemon_is_there_containers_of_other_modes_do_not_start(no
     node.start(10)
     assert all(state.healthy for state in node.offer.state.units_without_mps.values())
     node.nvml.running[FIRST] = (GpuProcess(7, 1),)
-    await node.look()
+    await node.reconcile()
     assert [uuid for uuid, state in node.offer.state.units_without_mps.items() if not state.healthy] == [SECOND]
     assert node.offer.state.units_without_mps[SECOND].reason == "it is in mode mps, and its daemon is ready"
     assert node.offer.gpus[SECOND].healthy
@@ -207,22 +207,22 @@ async def test_a_pod_that_comes_while_a_daemon_is_about_to_start_keeps_it_away(n
         return await processes(uuid)
 
     node.nvml.processes = slow  # type: ignore[method-assign]
-    await node.look()
+    await node.reconcile()
     assert node.state() == ("waiting", "pod default/quick is using the GPU")
     assert FIRST not in node.nvml.exclusive
 
 
 async def test_a_daemon_that_died_is_started_again_once_its_clients_are_gone(node: Node) -> None:
     node.start(10)
-    await node.look()
+    await node.reconcile()
     del node.mps.daemons[FIRST]
     node.nvml.running[FIRST] = (GpuProcess(12, 4000),)
     await node.clock.advance(PAUSES_S[0])
-    await node.look()
+    await node.reconcile()
     assert node.state() == ("waiting", "process 12 is using the GPU")
     assert node.healthy_devices() == [SECOND]
     node.nvml.running.clear()
-    await node.look()
+    await node.reconcile()
     assert node.state() == ("ready", "")
     assert node.mps.started == [FIRST, SECOND, FIRST]
 
@@ -232,7 +232,7 @@ async def test_a_daemon_that_keeps_dying_is_tried_ever_more_seldom(tmp_path: Pat
     node.start(10)
     starts = []
     for _ in range(60):
-        await node.look()
+        await node.reconcile()
         starts.append(len(node.mps.started))
         node.mps.daemons.clear()
         await node.clock.advance(1)
@@ -243,36 +243,36 @@ async def test_a_daemon_that_keeps_dying_is_tried_ever_more_seldom(tmp_path: Pat
 async def test_a_program_that_cannot_be_started_is_a_state_and_no_end(node: Node) -> None:
     node.mps.refuses = "nvidia-cuda-mps-control cannot be run: No such file or directory"
     node.start(10)
-    await node.look(3)
+    await node.reconcile(3)
     assert node.state() == ("failed", node.mps.refuses)
     assert len(node.events) == 2, "once for each GPU"
     node.mps.refuses = ""
     await node.clock.advance(PAUSES_S[0])
-    await node.look()
+    await node.reconcile()
     assert node.state() == ("ready", "")
 
 
 async def test_a_daemon_that_hangs_is_ended_at_the_third_silence(node: Node) -> None:
     node.start(10)
-    await node.look()
+    await node.reconcile()
     node.mps.daemons[FIRST].hangs = True
-    await node.look()
+    await node.reconcile()
     assert node.state()[0] == "failed"
     assert "gives no answer" in node.state()[1]
-    await node.look()
+    await node.reconcile()
     assert FIRST not in node.mps.ended[2:]
     await node.clock.advance(PAUSES_S[0])
-    await node.look()
+    await node.reconcile()
     assert node.state() == ("ready", "")
     assert node.mps.ended[2:] == [FIRST]
 
 
 async def test_limits_that_were_changed_are_set_again(node: Node) -> None:
     node.start(10)
-    await node.look()
+    await node.reconcile()
     node.mps.daemons[FIRST].percent = 90.0
     node.nvml.exclusive.clear()
-    await node.look()
+    await node.reconcile()
     assert node.mps.daemons[FIRST].percent == 10.0
     assert node.nvml.exclusive == {FIRST, SECOND}
     assert node.state() == ("ready", "")
@@ -281,46 +281,46 @@ async def test_limits_that_were_changed_are_set_again(node: Node) -> None:
 async def test_a_sick_gpu_gets_no_daemon(node: Node) -> None:
     node.healthy = False
     node.start(10)
-    await node.look()
+    await node.reconcile()
     assert node.state() == ("waiting", "the GPU is unhealthy: the driver reported XID 79")
     node.healthy = True
     node.observe()
-    await node.look()
+    await node.reconcile()
     assert node.state() == ("ready", "")
 
 
 async def test_other_limits_wait_for_the_last_client(node: Node) -> None:
     node.start(10)
-    await node.look()
+    await node.reconcile()
     name = node.hold("client")
     node.start(4)
-    await node.look()
+    await node.reconcile()
     waiting = "pod default/client is still running with 4096 MiB and 10 % for each client"
     assert node.state() == ("waiting", waiting)
     assert node.state(SECOND) == ("stopping", "the configuration does not need it, or needs other limits")
-    await node.look()
+    await node.reconcile()
     assert node.healthy_devices() == [SECOND], "the idle GPU already has its new limits"
     node.record.drop([name])
-    await node.look(2)
+    await node.reconcile(2)
     assert node.state() == ("ready", "")
     assert node.mps.daemons[FIRST].memory == "10240M"
 
 
 async def test_an_unneeded_daemon_ends_with_its_last_client_and_leaves_nothing(node: Node) -> None:
     node.start(10)
-    await node.look()
+    await node.reconcile()
     name = node.hold("client")
     node.start(0)
-    await node.look(2)
+    await node.reconcile(2)
     assert sorted(node.mps.daemons) == [FIRST]
     inventory = node.offer.inventory.value
     assert inventory is not None
     assert [gpu.by_grant for gpu in inventory.gpus] == [False, True], "no share next to a client"
     del node.mps.daemons[FIRST]
-    await node.look()
+    await node.reconcile()
     assert node.mps.daemons[FIRST].memory == "4096M", "the remaining client is served"
     node.record.drop([name])
-    await node.look(2)
+    await node.reconcile(2)
     assert node.traces() == ([], [], [], b"{}")
     inventory = node.offer.inventory.value
     assert inventory is not None
@@ -330,7 +330,7 @@ async def test_an_unneeded_daemon_ends_with_its_last_client_and_leaves_nothing(n
 
 async def test_until_the_daemon_ends_the_gpu_is_used_in_no_other_mode(node: Node) -> None:
     node.start(10)
-    await node.look()
+    await node.reconcile()
     node.start(0)
     inventory = node.offer.inventory.value
     assert inventory is not None
@@ -339,16 +339,16 @@ async def test_until_the_daemon_ends_the_gpu_is_used_in_no_other_mode(node: Node
 
 async def test_a_gpu_that_the_label_partitions_keeps_its_daemon_only_for_its_clients(node: Node) -> None:
     node.start(10)
-    await node.look()
+    await node.reconcile()
     name = node.hold("client")
     node.offer.update(to_partition=frozenset({FIRST, SECOND}))
-    await node.look(2)
+    await node.reconcile(2)
     assert sorted(node.mps.daemons) == [FIRST]
     node.record.drop([name])
-    await node.look(2)
+    await node.reconcile(2)
     assert node.traces() == ([], [], [], b"{}")
     node.offer.update(to_partition=frozenset())
-    await node.look(2)
+    await node.reconcile(2)
     assert sorted(node.mps.daemons) == sorted([FIRST, SECOND])
 
 
@@ -361,24 +361,24 @@ async def test_no_daemon_starts_on_a_gpu_that_the_label_begins_to_partition(node
         return await processes(uuid)
 
     node.nvml.processes = meanwhile  # type: ignore[method-assign]
-    await node.look()
+    await node.reconcile()
     assert node.state() == ("waiting", "the node's label partitions the GPU")
     assert sorted(node.mps.daemons) == [SECOND]
 
 
 async def test_a_node_that_is_not_selected_keeps_no_daemon(node: Node) -> None:
     node.start(10)
-    await node.look()
+    await node.reconcile()
     node.offer.update(selected=False)
-    await node.look(2)
+    await node.reconcile(2)
     assert node.traces() == ([], [], [], b"{}")
 
 
 async def test_another_folder_is_taken_when_the_old_one_is_given_up(node: Node) -> None:
     node.start(10)
-    await node.look()
+    await node.reconcile()
     node.start(10, root="other-mps")
-    await node.look(2)
+    await node.reconcile(2)
     assert node.state() == ("ready", "")
     assert sorted(path.name for path in (node.root / "other-mps").iterdir()) == [FIRST, SECOND]
     assert list((node.root / "mps").iterdir()) == []
@@ -386,7 +386,7 @@ async def test_another_folder_is_taken_when_the_old_one_is_given_up(node: Node) 
 
 async def test_what_a_dead_agent_left_of_mps_is_taken_back_and_what_others_set_is_not(node: Node) -> None:
     node.start(10)
-    await node.look()
+    await node.reconcile()
     node.nvml.exclusive.add("GPU-theirs")
     assert await end_daemons(node.root / "mps.json", node.mps, node.nvml, node.files) == []
     assert node.traces() == ([], ["GPU-theirs"], [], b"{}")
@@ -394,7 +394,7 @@ async def test_what_a_dead_agent_left_of_mps_is_taken_back_and_what_others_set_i
 
 async def test_gpus_whose_compute_mode_cannot_be_given_back_are_named_with_the_command(node: Node) -> None:
     node.start(10)
-    await node.look()
+    await node.reconcile()
     node.nvml.broken = "Driver Not Loaded"
     failures = await end_daemons(node.root / "mps.json", node.mps, node.nvml, node.files)
     commands = [f"nvidia-smi -i {gpu} -c DEFAULT" for gpu in (FIRST, SECOND)]

@@ -17,10 +17,10 @@ async def test_killed_at_any_step_the_next_agent_comes_to_the_same_end(
     for at in itertools.count():
         node = Node(tmp_path / str(at), FACTS[:1])
         node.start(first)
-        await node.look()
+        await node.reconcile()
         dead = await died(node, at, then, happens=happens)
         node.start(then)
-        await node.look(3)
+        await node.reconcile(3)
         if then:
             assert node.state() == ("ready", ""), at
             assert node.mps.daemons[FIRST].memory == f"{40960 // then}M", at
@@ -37,12 +37,12 @@ async def test_a_client_keeps_its_daemon_wherever_the_agent_dies(tmp_path: Path,
     for at in itertools.count():
         node = Node(tmp_path / str(at), FACTS[:1])
         node.start(10)
-        await node.look()
+        await node.reconcile()
         node.hold("client")
         daemon = node.mps.daemons[FIRST]
         dead = await died(node, at, 4, happens=happens)
         node.start(4)
-        await node.look(3)
+        await node.reconcile(3)
         assert node.mps.daemons[FIRST] is daemon, at
         assert (daemon.memory, daemon.percent) == ("4096M", 10.0), at
         if not dead:

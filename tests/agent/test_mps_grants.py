@@ -46,7 +46,7 @@ async def end(node: Node, pod: str) -> None:
     """The pod is deleted, and what it had is released."""
     await node.kube.delete(PODS, pod, namespace="default")
     node.kubelet.listed = [holder for holder in node.kubelet.listed if holder.pod != pod]
-    await node.releaser.sweep()
+    await node.releaser.reconcile()
 
 
 async def test_a_client_gets_its_part_and_the_facade(node: Node) -> None:
@@ -84,13 +84,13 @@ async def test_the_daemon_ends_with_its_last_client(node: Node) -> None:
     await start(node, "a", client())
     await start(node, "b", client())
     await end(node, "a")
-    await node.daemons.look()
+    await node.daemons.reconcile()
     assert node.mps.daemons.keys() == {FIRST}
     await end(node, "b")
-    await node.daemons.look()
+    await node.daemons.reconcile()
     assert (node.mps.daemons, node.nvml.exclusive) == ({}, set())
     assert DaemonJournal(node.root / "mps.json", node.files).gpus == frozenset()
-    await node.daemons.look()
+    await node.daemons.reconcile()
     assert node.offer.state.daemons == {}
 
 
@@ -129,7 +129,7 @@ async def test_mig_and_mps_follow_each_other(tmp_path: Path) -> None:
     with pytest.raises(NotYet, match="is in mode mig as long as pod default/b uses it"):
         await start(node, "c", client())
     await end(node, "b")
-    await node.on_demand.sweep()
+    await node.on_demand.reconcile()
     await node.preparer.prepare(["c-c0"])
     assert node.mps.daemons.keys() == {FIRST}
 
@@ -170,10 +170,10 @@ async def test_the_next_agent_finds_the_clients_and_their_daemon(node: Node) -> 
     node.start()
     await node.daemons.take_over()
     assert node.offer.state.daemons[FIRST].state is MpsState.READY
-    await node.daemons.look()
+    await node.daemons.reconcile()
     assert node.mps.daemons[FIRST] is daemon
     node.mps.daemons.clear()  # it was killed
-    await node.daemons.look()
+    await node.daemons.reconcile()
     assert node.mps.started == [FIRST, FIRST]
 
 
@@ -201,7 +201,7 @@ async def test_killed_at_any_step_the_next_agent_comes_to_the_same_end(
         await start(node, "a", client())
         await end(node, "a")
         if then == "client":
-            await node.daemons.look()
+            await node.daemons.reconcile()
         wanted = client() if then == "client" else share(0, 1000)
         await node.pod("b", container("c0", wanted))
         await node.admit("b", {"c0": ["b-c0"]})
@@ -209,7 +209,7 @@ async def test_killed_at_any_step_the_next_agent_comes_to_the_same_end(
         node.start()
         await node.daemons.take_over()
         await node.preparer.prepare(["b-c0"])
-        await node.daemons.look()
+        await node.daemons.reconcile()
         expected = {FIRST} if then == "client" else set()
         assert (set(node.mps.daemons), node.nvml.exclusive) == (expected, expected), at
         if not dead:

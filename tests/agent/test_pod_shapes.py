@@ -11,7 +11,7 @@ from typing import NamedTuple
 
 import pytest
 
-from lamina.agent.prepare.ticket_owner import assign_names, find_assigned, find_listed
+from lamina.agent.prepare.container_identity import assign_names, find_assigned, find_listed
 from lamina.agent.state.holdings import Bound, Holding
 from lamina.core.grants import ContainerGrant, Grant
 from lamina.ports.kubelet.allocations import Assignment, Holder

@@ -6,8 +6,8 @@ import pytest
 from msgspec import structs
 
 from lamina.agent.devices.usage import DevicesInUse
-from lamina.agent.inventory.advertisement import Advertisement
-from lamina.agent.inventory.reducer import AdvertisementState
+from lamina.agent.inventory.offer_store import NodeOfferStore
+from lamina.agent.inventory.reducer import OfferState
 from lamina.configuration import DEFAULT
 from lamina.core.claims import HeldClaim
 from lamina.core.gpu_facts import MigInstanceFacts
@@ -26,8 +26,8 @@ def node(tmp_path: Path) -> ClaimNode:
 
 def published(node: ClaimNode) -> dict[str, list[Share]]:
     """The shares by claim and request."""
-    node.advertisement.update()
-    inventory = node.advertisement.inventory.value
+    node.offers.update()
+    inventory = node.offers.inventory.value
     assert inventory is not None
     return {f"{claim}/{request.name}": list(request.shares) for claim in inventory.claims for request in claim.requests}
 
@@ -52,8 +52,8 @@ def test_a_mig_device_is_an_instance_of_its_gpu() -> None:
     device = MigDevice(GPU[0], MigInstanceFacts(7, "1g.5gb", 4, "MIG-1"), MIG_CARDS["A100-40GB"].profile("1g.5gb"))
     request = ContainerGrant(name="gpu", shares=(Share(gpu="MIG-1", memory_mib=4864, mode=Mode.MIG),))
     claim = HeldClaim(namespace="default", name="c", uid="u", requests=(request,))
-    state = AdvertisementState(node="n", settings=DEFAULT.for_node("n"), selected=True, driver="580")
-    offer = Advertisement(structs.replace(state, mig_devices=(device,)), lambda: DevicesInUse(claims=(claim,)))
+    state = OfferState(node="n", settings=DEFAULT.for_node("n"), selected=True, driver="580")
+    offer = NodeOfferStore(structs.replace(state, mig_devices=(device,)), lambda: DevicesInUse(claims=(claim,)))
     offer.update()
     assert offer.inventory.value is not None
     ((share,),) = [request.shares for claim in offer.inventory.value.claims for request in claim.requests]

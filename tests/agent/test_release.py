@@ -27,7 +27,7 @@ def made(node: Node) -> list[str]:
 async def test_a_running_pod_keeps_everything(node: Node) -> None:
     await started(node)
     before = node.disk()
-    await node.releaser.sweep()
+    await node.releaser.reconcile()
     assert node.disk() == before
 
 
@@ -35,23 +35,23 @@ async def test_a_pod_that_is_gone_leaves_nothing(node: Node) -> None:
     await started(node)
     node.kubelet.listed.clear()
     await node.kube.delete(PODS, "p", namespace="default")
-    await node.releaser.sweep()
+    await node.releaser.reconcile()
     assert made(node) == []
     assert node.record.allocations == ()
-    await node.releaser.sweep()
+    await node.releaser.reconcile()
 
 
 async def test_kubelet_lists_a_pod_that_kubernetes_forgot(node: Node) -> None:
     await started(node)
     await node.kube.delete(PODS, "p", namespace="default")
-    await node.releaser.sweep()
+    await node.releaser.reconcile()
     assert len(made(node)) == 3
 
 
 async def test_kubelets_list_is_empty_for_a_moment(node: Node) -> None:
     name = await started(node)
     node.kubelet.listed.clear()
-    await node.releaser.sweep()
+    await node.releaser.reconcile()
     assert node.spec(name) is not None
 
 
@@ -59,7 +59,7 @@ async def test_a_missing_grant_alone_releases_nothing(node: Node) -> None:
     name = await started(node)
     (grant,) = (await node.kube.list(GRANTS)).items
     await node.kube.delete(GRANTS, grant["metadata"]["name"], namespace="default")
-    await node.releaser.sweep()
+    await node.releaser.reconcile()
     assert node.spec(name) is not None
 
 
@@ -67,7 +67,7 @@ async def test_a_finished_pod_is_released(node: Node) -> None:
     await started(node)
     node.kubelet.listed.clear()
     await node.kube.patch(PODS, "p", {"status": {"phase": "Succeeded"}}, namespace="default", subresource="status")
-    await node.releaser.sweep()
+    await node.releaser.reconcile()
     assert made(node) == []
 
 
@@ -76,7 +76,7 @@ async def test_a_newer_pod_of_the_same_name_does_not_keep_the_older_one(node: No
     await node.kube.delete(PODS, "p", namespace="default")
     node.kubelet.listed.clear()
     new = await started(node, ticket="ticket-5")
-    await node.releaser.sweep()
+    await node.releaser.reconcile()
     assert node.spec(old) is None
     assert node.spec(new) is not None
 
@@ -87,7 +87,7 @@ async def test_tickets_given_to_another_pod_are_free_of_the_first(node: Node) ->
     node.kubelet.listed.clear()
     new = await started(node)
     assert node.spec(old) is not None
-    await node.releaser.sweep()
+    await node.releaser.reconcile()
     assert node.spec(old) is None
     assert node.spec(new) is not None
 
@@ -96,7 +96,7 @@ async def test_devices_assigned_again_to_the_same_pod_release_nothing(node: Node
     """A kubelet that lost its file assigns devices again while the container runs."""
     name = await started(node)
     again = await node.admit("p", {"main": ["ticket-0"]})
-    await node.releaser.sweep()
+    await node.releaser.reconcile()
     assert node.spec(name) is not None
     assert {each.name for each in node.record.allocations} == {name, again["main"]}
 
@@ -114,7 +114,7 @@ async def test_two_sweeps_at_once_do_not_disturb_each_other(node: Node, monkeypa
         return await listed(resources)
 
     monkeypatch.setattr(node.kubelet, "holders", slowly)
-    await asyncio.gather(node.releaser.sweep(), node.releaser.sweep())
+    await asyncio.gather(node.releaser.reconcile(), node.releaser.reconcile())
     assert node.spec(old) is None
     assert node.spec(new) is not None
 
@@ -124,7 +124,7 @@ async def test_one_pods_end_leaves_the_others_alone(node: Node) -> None:
     other = await started(node, "q", "ticket-1")
     node.kubelet.listed = [holder for holder in node.kubelet.listed if holder.pod == "q"]
     await node.kube.delete(PODS, "p", namespace="default")
-    await node.releaser.sweep()
+    await node.releaser.reconcile()
     assert node.spec(other) is not None
     assert len(made(node)) == 3
 
@@ -138,12 +138,12 @@ async def waiting(node: Node, pod: str) -> None:
 
 async def forgotten(node: Node, after_s: float) -> bool:
     """Whether the name of the first ticket is forgotten after so long, and not a second before."""
-    await node.releaser.sweep()
+    await node.releaser.reconcile()
     await node.clock.advance(after_s - 1)
-    await node.releaser.sweep()
+    await node.releaser.reconcile()
     assert len(node.record.allocations) == 2
     await node.clock.advance(1)
-    await node.releaser.sweep()
+    await node.releaser.reconcile()
     return [allocation.tickets for allocation in node.record.allocations] == [{"ticket-1"}]
 
 
@@ -166,10 +166,10 @@ async def test_a_name_for_which_a_pod_may_come_that_kubelet_does_not_list_is_kep
 async def test_a_name_is_kept_while_its_tickets_are_listed_now_and_then(node: Node) -> None:
     node.allocate("ticket-0")
     for _ in range(5):
-        await node.releaser.sweep()
+        await node.releaser.reconcile()
         await node.clock.advance(UNLISTED_S - 1)
         node.kubelet.hold("p", "main", "ticket-0")
-        await node.releaser.sweep()
+        await node.releaser.reconcile()
         node.kubelet.listed.clear()
         await node.clock.advance(1)
     assert len(node.record.allocations) == 1

@@ -8,8 +8,8 @@ import pytest
 from msgspec import structs
 
 from lamina.agent.containers.paths import folder_name, write_limits
-from lamina.agent.limits import sizes as module
-from lamina.agent.limits.sizes import SizeFollower
+from lamina.agent.limits import container_resizer as module
+from lamina.agent.limits.container_resizer import ContainerResizer
 from lamina.agent.state.holdings import Bound
 from lamina.core.grants import ContainerSize, grant_name
 from lamina.core.objects import read_grant, write_spec
@@ -45,7 +45,7 @@ class Resized:
 
     def start(self, files: Any = None) -> None:
         self.node.start(files)
-        self.follower = SizeFollower(self.node.context, self.node.owners, self.published.append)
+        self.follower = ContainerResizer(self.node.context, self.node.owners, self.published.append)
         self.follower.observe(self.uid, "waiting main=1")
 
     async def size(self, generation: int, memory: int) -> None:
@@ -80,7 +80,7 @@ async def resized(tmp_path: Path) -> Resized:
 @pytest.mark.parametrize("memory", [2000, 500])
 async def test_a_size_reaches_the_files_the_record_and_the_inventory(resized: Resized, memory: int) -> None:
     await resized.size(1, memory)
-    await resized.follower.look()
+    await resized.follower.reconcile()
     assert resized.limits() == (memory, memory) and resized.remembered() == memory
     applied = AppliedSize(pod_uid=resized.uid, container="main", generation=1, memory_mib=memory)
     assert resized.published[-1] == (applied,)
@@ -93,12 +93,12 @@ async def test_what_waits_says_why_and_is_tried_again(resized: Resized, monkeypa
     await resized.size(1, 500)
     with monkeypatch.context() as patch:
         patch.setattr(module, "resize_container", holds)
-        await resized.follower.look()
+        await resized.follower.reconcile()
     assert resized.remembered() == 1000
     (published,) = resized.published[-1]
     assert (published.generation, published.waiting) == (0, "container main: it holds 800 MiB")
     assert (published.held_generation, published.memory_mib) == (1, 1000)
-    await resized.follower.look()
+    await resized.follower.reconcile()
     assert resized.limits() == (500, 500) and (
         resized.published[-1][0].generation,
         resized.published[-1][0].held_generation,
@@ -128,12 +128,12 @@ async def test_what_the_driver_lists_is_not_freed_whatever_usage_says(resized: R
     """`usage` says that it holds nothing: `slots_used` is 0."""
     driver_lists(resized, GpuProcess(LIAR, 501 * MIB))
     await resized.size(1, 500)
-    await resized.follower.look()
+    await resized.follower.reconcile()
     why = f"container main: by the driver's figures its processes hold 501 MiB of {UUID.format(1)}, more than 500 MiB"
     assert outcome(resized) == (1000, 1000, why)
     assert resized.published[-1][0].held_generation == 1, "the controller refuses it"
     driver_lists(resized, GpuProcess(LIAR, 500 * MIB))
-    await resized.follower.look()
+    await resized.follower.reconcile()
     assert outcome(resized) == (500, 500, "")
 
 
@@ -150,7 +150,7 @@ async def test_nothing_is_freed_where_the_driver_does_not_say_who_holds_what(
 ) -> None:
     driver_lists(resized, process, cgroups=cgroups)
     await resized.size(1, 500)
-    await resized.follower.look()
+    await resized.follower.reconcile()
     why = (
         f"container main: the driver does not say how much memory of {UUID.format(1)} its processes hold, so nothing "
         "of it is freed; create the pod again with the smaller size"
@@ -161,17 +161,17 @@ async def test_nothing_is_freed_where_the_driver_does_not_say_who_holds_what(
 async def test_a_driver_that_does_not_answer_frees_nothing_until_it_does(resized: Resized) -> None:
     resized.node.nvml.broken = "NVML does not tell the processes: Unknown Error"
     await resized.size(1, 500)
-    await resized.follower.look()
+    await resized.follower.reconcile()
     assert outcome(resized) == (1000, 1000, f"container main: {resized.node.nvml.broken}")
     resized.node.nvml.broken = ""
-    await resized.follower.look()
+    await resized.follower.reconcile()
     assert outcome(resized) == (500, 500, "")
 
 
 async def test_a_container_that_gets_more_needs_no_figure(resized: Resized) -> None:
     driver_lists(resized, GpuProcess(LIAR, None))
     await resized.size(1, 2000)
-    await resized.follower.look()
+    await resized.follower.reconcile()
     assert outcome(resized) == (2000, 2000, "")
 
 
@@ -186,7 +186,7 @@ async def test_the_driver_is_asked_again_after_the_smaller_limit_is_in_force(
 
     monkeypatch.setattr(resized.node.owners, "memory", takes_meanwhile)
     await resized.size(1, 500)
-    await resized.follower.look()
+    await resized.follower.reconcile()
     assert asked == [1000, 500] and outcome(resized)[:2] == (1000, 1000)
 
 
@@ -197,13 +197,13 @@ async def test_a_size_that_a_dead_agent_has_written_is_asked_about_too(resized: 
     (device,) = read_limits(resized.folder / "limits").devices
     await resize_container(resized.folder, Limits(devices=(device.resized(500 * MIB, 0),)), None)
     resized.start()
-    await resized.follower.look()
+    await resized.follower.reconcile()
     assert resized.remembered() == 1000 and resized.published[-1][0].held_generation == 1
 
 
 async def test_an_annotation_alone_changes_nothing(resized: Resized) -> None:
     resized.follower.observe(resized.uid, "done main=9000")
-    await resized.follower.look()
+    await resized.follower.reconcile()
     assert resized.limits()[0] == 1000 and resized.published == []
 
 
@@ -216,12 +216,12 @@ async def test_an_agent_that_dies_at_any_write_never_counts_less_than_may_be_use
         resized.start(DyingFiles(at, torn=False))
         died = False
         try:
-            await resized.follower.look()
+            await resized.follower.reconcile()
         except Died:
             died = True
         resized.start()
         assert resized.remembered() >= max(resized.limits())
-        await resized.follower.look()
+        await resized.follower.reconcile()
         assert (resized.limits(), resized.remembered()) == ((memory, memory), memory)
         if not died:
             assert at >= 2

@@ -31,7 +31,7 @@ async def slices(node: ClaimNode) -> list[Object]:
 
 async def published(node: ClaimNode) -> tuple[int, list[str]]:
     """The generation and the devices of the only slice, after the agent has looked."""
-    await node.publisher.look()
+    await node.publisher.reconcile()
     (found,) = await slices(node)
     return found["spec"]["pool"]["generation"], [device["name"] for device in found["spec"]["devices"]]
 
@@ -66,7 +66,7 @@ async def test_slices_of_another_program_under_the_drivers_name_are_replaced(nod
         spec = {"driver": driver, "nodeName": node.name, "pool": pool, "devices": [{"name": "gpu-0"}]}
         await node.kube.create(RESOURCE_SLICES, {"metadata": {"name": name}, "spec": spec})
     await until(lambda: bool(node.watch.published))
-    await node.publisher.look()
+    await node.publisher.reconcile()
     found = {each["metadata"]["name"]: each["spec"] for each in await slices(node)}
     assert sorted(found) == ["nic", "node-1-gpu.nvidia.com-0"]
     assert found["node-1-gpu.nvidia.com-0"]["pool"]["generation"] == 8
@@ -74,7 +74,7 @@ async def test_slices_of_another_program_under_the_drivers_name_are_replaced(nod
 
 async def test_nothing_is_written_while_nvml_does_not_answer(node: ClaimNode) -> None:
     node.nvml.broken = "Driver Not Loaded"
-    await node.publisher.look()
+    await node.publisher.reconcile()
     assert await slices(node) == []
     node.nvml.broken = ""
     assert (await published(node))[0] == 1

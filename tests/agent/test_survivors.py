@@ -91,12 +91,12 @@ async def test_what_a_pod_has_stays_and_is_published_until_its_processes_are_gon
         assert node.published == [()]
         with process(node, uid, evidence):
             await removed_by_force(node)
-            await node.releaser.sweep()
+            await node.releaser.reconcile()
             await node.clock.advance(60)
             assert node.published == [(), (expected(uid),)]
             assert {path: text for path, text in node.disk().items() if not path.startswith("cgroup")} == before
         await node.clock.advance(2)
-        await node.releaser.sweep()
+        await node.releaser.reconcile()
         assert node.published[2:] == [()]
         assert node.record.allocations == ()
 
@@ -105,7 +105,7 @@ async def test_a_pod_without_processes_is_never_published(node: Node) -> None:
     await started(node)
     async with watching(node):
         await removed_by_force(node)
-        await node.releaser.sweep()
+        await node.releaser.reconcile()
         assert node.published == [()] and node.record.allocations == ()
 
 
@@ -113,7 +113,7 @@ async def test_a_pod_without_processes_is_never_published(node: Node) -> None:
 async def test_a_sandbox_that_ends_a_little_later_is_not_published(node: Node, phase: str) -> None:
     await ended_with(node, "cgroup", phase)
     assert node.published == [()]
-    await node.releaser.sweep()
+    await node.releaser.reconcile()
     assert node.record.allocations == ()
 
 
@@ -137,7 +137,7 @@ async def ended_with(node: Node, evidence: str, phase: str = "Running", *, for_s
         with process(node, uid, evidence):
             await tell(node, "p", TERMINATED, phase)
             await removed_by_force(node)
-            await node.releaser.sweep()
+            await node.releaser.reconcile()
             assert len(node.record.allocations) == 1
             await node.clock.advance(for_s)
         await node.clock.advance(2)
@@ -174,7 +174,7 @@ async def test_an_agent_that_starts_again_finds_survivors_before_it_publishes_an
 
 async def test_nothing_is_published_before_kubernetes_has_listed_the_pods(node: Node) -> None:
     await started(node)
-    await node.survivors.look()
+    await node.survivors.reconcile()
     assert node.published == []
 
 
@@ -184,12 +184,12 @@ async def test_tickets_that_another_pod_has_now_do_not_free_what_still_runs(node
         with process(node, uid, "lock"):
             await removed_by_force(node)
             await started(node, "q")
-            await node.releaser.sweep()
+            await node.releaser.reconcile()
             bound = [each.bound.pod for each in node.record.allocations if each.bound]
             assert bound == ["p", "q"]
             assert node.published[-1] == (expected(uid),)
         await node.clock.advance(2)
-        await node.releaser.sweep()
+        await node.releaser.reconcile()
         assert [each.bound.pod for each in node.record.allocations if each.bound] == ["q"]
 
 
@@ -224,7 +224,7 @@ async def test_a_native_device_is_kubelets_to_count(node: Node) -> None:
     async with watching(node):
         with process(node, uid, "lock"):
             await removed_by_force(node)
-            await node.releaser.sweep()
+            await node.releaser.reconcile()
             assert node.published == [()]
             assert len(node.record.allocations) == 1, "the GPU stays in its mode"
 

@@ -6,8 +6,8 @@ import pytest
 
 from lamina.agent.devices.native_devices import NativeKind
 from lamina.agent.devices.usage import DevicesInUse, GpuUse
-from lamina.agent.inventory.advertisement import Advertisement
-from lamina.agent.inventory.reducer import AdvertisementState
+from lamina.agent.inventory.offer_store import NodeOfferStore
+from lamina.agent.inventory.reducer import OfferState
 from lamina.agent.nvidia.time_slices import REFRESH_S, RETRY_S, TimeSliceManager
 from lamina.agent.state.gpu_health import ObservedGpu
 from lamina.configuration import load
@@ -38,19 +38,19 @@ class Node:
     def start(self, wanted: TimeSlice | None, kind: NativeKind | None = REPLICAS) -> TimeSliceManager:
         """An agent that begins with this configuration."""
         mode = Mode.TIMESLICE if kind is REPLICAS else Mode.WHOLE
-        state = AdvertisementState(
+        state = OfferState(
             node="node-1",
             settings=load("", "test").for_node("node-1"),
             native_kinds=(kind,) if kind else (),
             mode=mode,
             selected=True,
         )
-        self.offer = Advertisement(state, lambda: DevicesInUse(gpus=self.used))
-        self.look()
+        self.offer = NodeOfferStore(state, lambda: DevicesInUse(gpus=self.used))
+        self.reconcile()
         node = fake_context(self.root, clock=self.clock)
         return TimeSliceManager(node, self.offer, self.door, wanted=wanted, report=self.tell)
 
-    def look(self) -> None:
+    def reconcile(self) -> None:
         self.offer.update(driver="515", observed=tuple(ObservedGpu(facts) for facts in FACTS))
 
     async def tell(self, uuid: str, failure: str) -> None:
@@ -70,19 +70,19 @@ def node(tmp_path: Path) -> Node:
 
 async def test_it_is_set_once_and_repeated_at_intervals(node: Node) -> None:
     slicer = node.start(TimeSlice.LONG)
-    await slicer.look()
-    await slicer.look()
+    await slicer.reconcile()
+    await slicer.reconcile()
     assert node.door.lengths == {A: TimeSlice.LONG, B: TimeSlice.LONG}
     assert node.published == [(TimeSlice.LONG, ""), (TimeSlice.LONG, "")]
     assert node.door.calls == 2
     node.door.lengths.clear()  # the driver was started again
     await node.clock.advance(REFRESH_S)
-    await slicer.look()
+    await slicer.reconcile()
     assert node.door.lengths == {A: TimeSlice.LONG, B: TimeSlice.LONG}
 
 
 async def test_nothing_is_touched_where_the_configuration_says_nothing(node: Node) -> None:
-    await node.start(None).look()
+    await node.start(None).reconcile()
     assert node.door.calls == 0
     assert node.published == [(None, ""), (None, "")]
 
@@ -90,7 +90,7 @@ async def test_nothing_is_touched_where_the_configuration_says_nothing(node: Nod
 @pytest.mark.parametrize("kind", [WHOLE, None], ids=["whole", "grants"])
 async def test_gpus_that_are_not_shared_by_time_slicing_are_left_alone(node: Node, kind: NativeKind | None) -> None:
     node.used = {B: GpuUse(Mode.TIMESLICE, GPU)}
-    await node.start(TimeSlice.SHORT, kind).look()
+    await node.start(TimeSlice.SHORT, kind).reconcile()
     assert node.door.lengths == {B: TimeSlice.SHORT}, "in use by replicas from before"
 
 
@@ -98,34 +98,34 @@ async def test_gpus_that_are_not_shared_by_time_slicing_are_left_alone(node: Nod
 async def test_a_gpu_in_another_mode_has_to_wait(node: Node, mode: Mode) -> None:
     node.used = {A: GpuUse(mode)}
     slicer = node.start(TimeSlice.SHORT)
-    await slicer.look()
+    await slicer.reconcile()
     assert node.door.lengths == {B: TimeSlice.SHORT}
     node.used = {}
-    node.look()
-    await slicer.look()
+    node.reconcile()
+    await slicer.reconcile()
     assert node.door.lengths == {A: TimeSlice.SHORT, B: TimeSlice.SHORT}
 
 
 @pytest.mark.parametrize("after", [(None, REPLICAS), (TimeSlice.LONG, None), (None, None)], ids=str)
 async def test_it_is_given_back_over_a_restart(node: Node, after: tuple[TimeSlice | None, NativeKind | None]) -> None:
-    await node.start(TimeSlice.LONG).look()
+    await node.start(TimeSlice.LONG).reconcile()
     slicer = node.start(*after)
-    await slicer.look()
+    await slicer.reconcile()
     assert node.door.lengths == {A: TimeSlice.DEFAULT, B: TimeSlice.DEFAULT}
     assert node.published == [(None, ""), (None, "")]
     await node.clock.advance(REFRESH_S)
-    await slicer.look()
-    await node.start(*after).look()
+    await slicer.reconcile()
+    await node.start(*after).reconcile()
     assert node.door.calls == 4, "given back once"
 
 
 async def test_what_cannot_be_given_back_is_tried_again(node: Node) -> None:
-    await node.start(TimeSlice.LONG).look()
+    await node.start(TimeSlice.LONG).reconcile()
     node.door.broken = "the driver is away"
-    await node.start(None).look()
+    await node.start(None).reconcile()
     node.door.broken = ""
     slicer = node.start(None)
-    await slicer.look()
+    await slicer.reconcile()
     assert node.door.lengths == {A: TimeSlice.DEFAULT, B: TimeSlice.DEFAULT}
 
 
@@ -133,19 +133,19 @@ async def test_a_failure_is_a_state_and_logged_once(node: Node) -> None:
     node.door.broken = "nvidia-smi does not"
     slicer = node.start(TimeSlice.MEDIUM)
     for _ in range(3):
-        await slicer.look()
+        await slicer.reconcile()
         await node.clock.advance(RETRY_S)
     assert node.published == [(TimeSlice.MEDIUM, "nvidia-smi does not")] * 2
     assert node.reported == [(A, "nvidia-smi does not"), (B, "nvidia-smi does not")]
     node.door.broken = ""
-    await slicer.look()
+    await slicer.reconcile()
     assert node.published == [(TimeSlice.MEDIUM, "")] * 2
 
 
 @pytest.mark.parametrize("note", ["", "{", "[1]"])
 async def test_a_note_that_is_not_understood_is_no_note(node: Node, note: str) -> None:
     (node.root / "time-slices.json").write_text(note)
-    await node.start(None).look()
+    await node.start(None).reconcile()
     assert node.door.calls == 0
 
 

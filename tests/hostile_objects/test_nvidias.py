@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from lamina import configuration
-from lamina.agent.mig import partitioner
+from lamina.agent.mig import label_partitioner
 from lamina.agent.nvidia.config_source import find_source, read_applied
 from lamina.configuration.nvidia.choice import LABEL
 from lamina.core.object_names import is_object_name
@@ -66,11 +66,11 @@ async def plugin_round(agent: MinedAgent, random: Random) -> None:
 async def parted_round(agent: MinedAgent, random: Random) -> None:
     """Another file of mig-parted, and another label, by which the agent divides the GPUs, or says why it cannot."""
     await put(agent.kube, CONFIG_MAPS, nvidias.mig_parted_configs(random))
-    await label(agent, random.choice((*nvidias.NAMES, "all-1g.5gb", "absent")), partitioner.LABEL)
+    await label(agent, random.choice((*nvidias.NAMES, "all-1g.5gb", "absent")), label_partitioner.LABEL)
     await seconds(agent, SETTLED_S)
     labels = (await agent.kube.get(NODES, agent.node.name))["metadata"]["labels"]
-    assert labels.get(partitioner.STATE) in (partitioner.SUCCESS, partitioner.FAILED)
-    if labels[partitioner.STATE] == partitioner.FAILED:
+    assert labels.get(label_partitioner.STATE) in (label_partitioner.SUCCESS, label_partitioner.FAILED)
+    if labels[label_partitioner.STATE] == label_partitioner.FAILED:
         assert agent.aside.counts["MIG configuration"] and await said(agent, "MigNotApplied")
 
 
@@ -93,9 +93,9 @@ async def test_the_agent_among_odd_configurations_of_nvidia(
         await works(agent, "honest")
         for _ in range(ROUNDS):
             await parted_round(agent, random)
-        await label(agent, "all-disabled", partitioner.LABEL)
+        await label(agent, "all-disabled", label_partitioner.LABEL)
         await seconds(agent, SETTLED_S)
-        await label(agent, None, partitioner.LABEL)
+        await label(agent, None, label_partitioner.LABEL)
         await agent.inventory(lambda found: len(found.gpus) == len(FACTS) and all(gpu.healthy for gpu in found.gpus))
         await works(agent, "last")
     defects = [record.getMessage()[:500] for record in caplog.records if record.exc_info]

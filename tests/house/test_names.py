@@ -17,7 +17,6 @@ NOUNS = {
     "finding": "the result of one check",
     "holding": "what one pod holds",
     "packing": "the problem of placing pods on few GPUs",
-    "partitioning": "of a GPU, by MIG",
     "patching": "of objects, by the API server",
     "polling": "the standard word for asking at intervals",
     "printing": "kubectl's word for the columns of a table, as in additionalPrinterColumns",

@@ -5,7 +5,7 @@ from typing import Any
 
 import pytest
 
-from lamina.agent.mig.partitioner import STATE
+from lamina.agent.mig.label_partitioner import STATE
 from lamina.dialects.claim_gate import GATE
 from lamina.dialects.nvidia.feature_labels import LABELS
 from lamina.dra.names import DRIVER, device_classes

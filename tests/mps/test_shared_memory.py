@@ -20,7 +20,7 @@ def shm(node: ServedNode, gpu: str = FIRST) -> Path:
 async def test_each_gpu_has_a_tmpfs_of_the_configured_size_that_its_clients_get(tmp_path: Path) -> None:
     node = ServedNode(tmp_path, gpus=2)
     node.start(10)
-    await node.look()
+    await node.reconcile()
     assert [node.state(gpu) for gpu in (FIRST, SECOND)] == [("ready", "")] * 2
     assert node.mps.mounts.sizes == {shm(node): SIZE_MIB, shm(node, SECOND): SIZE_MIB}
     assert all([each.safe for each in mounted] == [True] for mounted in node.mps.mounts.table.values())
@@ -31,9 +31,9 @@ async def test_each_gpu_has_a_tmpfs_of_the_configured_size_that_its_clients_get(
 async def test_nothing_stays_mounted_when_a_daemon_is_not_needed(tmp_path: Path) -> None:
     node = ServedNode(tmp_path)
     node.start(10)
-    await node.look()
+    await node.reconcile()
     node.start(0)
-    await node.look(2)
+    await node.reconcile(2)
     assert node.mps.mounts.table == {}
     assert node.traces() == ([], [], [], b"{}")
 
@@ -41,13 +41,13 @@ async def test_nothing_stays_mounted_when_a_daemon_is_not_needed(tmp_path: Path)
 async def test_an_agent_that_starts_again_keeps_daemon_and_mount(tmp_path: Path) -> None:
     node = ServedNode(tmp_path)
     node.start(10)
-    await node.look()
+    await node.reconcile()
     daemon, mounted = node.mps.daemons[FIRST], node.mps.mounts.table[shm(node)]
     node.hold("client")
     node.mps.serve()
     node.start(10)
     await node.daemons.take_over()
-    await node.look(2)
+    await node.reconcile(2)
     assert node.mps.daemons[FIRST] is daemon
     assert node.mps.mounts.table[shm(node)] is mounted
 
@@ -58,7 +58,7 @@ async def test_a_mount_that_was_left_is_replaced(tmp_path: Path) -> None:
     left = [MountPoint(str(shm(node)), kind, frozenset()) for kind in ("tmpfs", "ext4")]
     node.mps.mounts.table[shm(node)] = left
     node.start(10)
-    await node.look()
+    await node.reconcile()
     assert node.state() == ("ready", "")
     assert [(each.kind, each.safe) for each in node.mps.mounts.at(shm(node))] == [("tmpfs", True)]
 
@@ -67,23 +67,23 @@ async def test_without_its_tmpfs_no_client_joins_a_daemon(tmp_path: Path) -> Non
     node = ServedNode(tmp_path)
     node.mps.mounts.refuses = "mount: permission denied."
     node.start(10)
-    await node.look()
+    await node.reconcile()
     assert node.state() == ("failed", "mount: permission denied.")
     assert node.mps.started == [] and node.healthy_devices() == []
     node.mps.mounts.refuses = ""
     await node.clock.advance(60)
-    await node.look()
+    await node.reconcile()
     assert node.state() == ("ready", "")
     node.mps.mounts.table.clear()
     node.mps.mounts.refuses = "mount: permission denied."
-    await node.look()
+    await node.reconcile()
     assert node.state()[0] == "failed" and node.healthy_devices() == []
 
 
 async def test_uninstalling_unmounts(tmp_path: Path) -> None:
     node = ServedNode(tmp_path)
     node.start(10)
-    await node.look()
+    await node.reconcile()
     assert await end_daemons(node.root / "mps.json", node.mps, node.nvml, node.files) == []
     assert (node.mps.mounts.table, node.traces()) == ({}, ([], [], [], b"{}"))
 
@@ -105,17 +105,17 @@ async def ends_the_same(tmp_path: Path, first: int, then: int, *, agent_dies: bo
     while not survived:
         node = ServedNode(tmp_path / str(at))
         node.start(first)
-        await node.look()
+        await node.reconcile()
         node.mps.kill = killed_at(at)
         if agent_dies:
             await died(node, at // 2, then, happens=bool(at % 2))
         node.start(then)
-        await node.look(2)
+        await node.reconcile(2)
         survived = not node.mps.was_killed
         node.mps.kill = lambda moment: None
         for _ in range(4):
             await node.clock.advance(60)
-            await node.look()
+            await node.reconcile()
         if then:
             assert node.state() == ("ready", ""), at
             assert node.mps.daemons[FIRST].memory == f"{40960 // then}M", at
@@ -130,10 +130,10 @@ async def test_a_client_keeps_its_daemon_when_the_service_is_killed(tmp_path: Pa
     for at in range(40):
         node = ServedNode(tmp_path / str(at))
         node.start(10)
-        await node.look()
+        await node.reconcile()
         node.hold("client")
         daemon = node.mps.daemons[FIRST]
         node.mps.kill = killed_at(at)
         node.start(4)
-        await node.look(3)
+        await node.reconcile(3)
         assert node.mps.daemons[FIRST] is daemon, at

@@ -7,9 +7,9 @@ from typing import Any
 import pytest
 from msgspec import structs
 
-from lamina.agent.claims import preparer
-from lamina.agent.claims.preparer import ClaimPreparer
-from lamina.agent.mig import on_demand
+from lamina.agent.mig import grant_partitioner
+from lamina.agent.resource_claims import preparer
+from lamina.agent.resource_claims.preparer import ClaimPreparer
 from lamina.agent.state.holdings import PreparedClaim
 from lamina.agent.state.record import Record
 from lamina.ports.kube import RESOURCE_CLAIMS
@@ -118,7 +118,7 @@ async def test_an_agent_that_dies_over_mig_devices_gets_through(world: World, di
 
 
 async def test_an_agent_that_forgets_the_mig_devices_of_claims(world: World, monkeypatch: Any) -> None:
-    monkeypatch.setattr(on_demand, "required_instances", lambda node: frozenset())
+    monkeypatch.setattr(grant_partitioner, "required_instances", lambda node: frozenset())
     with world.fake_ports(), pytest.raises(AssertionError, match="not the MIG device of the claim"):
         await partitioned(world)
 

@@ -12,7 +12,7 @@ from lamina.agent.containers.paths import write_limits
 from lamina.agent.devices import usage
 from lamina.agent.inventory import reducer
 from lamina.agent.kubelet import plugins
-from lamina.agent.mig.on_demand import OnDemandMig
+from lamina.agent.mig.grant_partitioner import GrantPartitioner
 from lamina.agent.mps import sharing
 from lamina.agent.mps.clients import client_edits
 from lamina.agent.mps.daemons import DaemonSupervisor
@@ -104,7 +104,7 @@ async def test_a_daemon_that_stays_when_the_gpu_is_used_otherwise(
 
     async def nothing(*about: object) -> None: ...
 
-    monkeypatch.setattr(DaemonSupervisor, "look", nothing)
+    monkeypatch.setattr(DaemonSupervisor, "reconcile", nothing)
     if vacates:
         await client_course(world)
         return
@@ -128,10 +128,10 @@ async def test_a_client_without_its_limits(world: World, monkeypatch: Any) -> No
 
 
 async def test_instances_that_are_never_removed(world: World, monkeypatch: Any) -> None:
-    async def nothing(on_demand: OnDemandMig, gpu: str) -> list[str]:
+    async def nothing(on_demand: GrantPartitioner, gpu: str) -> list[str]:
         return []
 
-    monkeypatch.setattr(OnDemandMig, "_tidy", nothing)
+    monkeypatch.setattr(GrantPartitioner, "_tidy", nothing)
     await world.begin()
     await world.configure("mig alone")
     await world.time_passes(2 * POLL_S)

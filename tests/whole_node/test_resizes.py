@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 from msgspec import structs
 
-from lamina.agent.limits import sizes as agent
+from lamina.agent.limits import container_resizer as agent
 from lamina.controller.sizes import changes
 from lamina.core.quantities import MIB
 from lamina.core.sizes import RESIZE_STATUS

@@ -14,14 +14,7 @@ from dataclasses import dataclass, field
 from functools import partial
 from typing import Any, NamedTuple, Protocol
 
-from lamina.agent.accounts.pod_owners import PodOwners
-from lamina.agent.claims.binding import ClaimBinding
-from lamina.agent.claims.daemons import ClaimDaemons
-from lamina.agent.claims.dra_devices import ClaimOffer, Doors
-from lamina.agent.claims.plan import ClaimInstances, ClaimSharing
-from lamina.agent.claims.preparer import ClaimPreparer
-from lamina.agent.claims.publisher import SlicePublisher, SliceWatch
-from lamina.agent.claims.release import ClaimReleaser
+from lamina.agent.chargeback.pod_owners import PodOwners
 from lamina.agent.cleanup.leftovers import reconcile
 from lamina.agent.cleanup.pod_watch import PodWatch
 from lamina.agent.cleanup.release import Releaser
@@ -33,29 +26,36 @@ from lamina.agent.containers.paths import HostPaths
 from lamina.agent.context import NodeContext
 from lamina.agent.devices.tickets import ticket_kinds
 from lamina.agent.devices.usage import DevicesInUse, devices_in_use
-from lamina.agent.inventory.advertisement import Advertisement
 from lamina.agent.inventory.monitor import CheckedNvml, GpuMonitor, health_events
+from lamina.agent.inventory.offer_store import NodeOfferStore
 from lamina.agent.inventory.publisher import InventoryPublisher, InventoryWatch
-from lamina.agent.inventory.reducer import AdvertisementState
+from lamina.agent.inventory.reducer import OfferState
 from lamina.agent.kubelet.claim_plugin import ClaimHealth, ClaimPlugin, ClaimRegistration
 from lamina.agent.kubelet.plugins import Mechanisms, MigPlugins, Plugins, advertised_kinds
 from lamina.agent.limits.arbitration import ArbitrationLoop
-from lamina.agent.limits.confirmed_work import ConfirmedWork
+from lamina.agent.limits.container_resizer import ContainerResizer
 from lamina.agent.limits.driver_limits import DriverLimits
+from lamina.agent.limits.driver_reports import DriverReports
 from lamina.agent.limits.memory_refusals import FileEvents, RefusalEvents
 from lamina.agent.limits.process_owners import ProcessOwners
-from lamina.agent.limits.sizes import SizeFollower
 from lamina.agent.metrics.accountant import Accountant
 from lamina.agent.metrics.node_readings import NodeReader
 from lamina.agent.metrics.server import MetricsPage, MetricsServer
+from lamina.agent.mig.grant_partitioner import GrantPartitioner
+from lamina.agent.mig.label_partitioner import LabelPartitioner
 from lamina.agent.mig.maker import MigMaker, Ownership
-from lamina.agent.mig.on_demand import OnDemandMig
-from lamina.agent.mig.partitioner import Partitioner
 from lamina.agent.mps.sharing import mps_root, mps_sharing
 from lamina.agent.node.configuration import ConfigurationSource
 from lamina.agent.node.watch import NodeWatch
 from lamina.agent.nvidia.config_watch import NvidiaConfigWatch, last_good_config
 from lamina.agent.nvidia.time_slices import TimeSliceManager, time_slice_events
+from lamina.agent.resource_claims.binding import ClaimBinding
+from lamina.agent.resource_claims.daemons import ClaimDaemons
+from lamina.agent.resource_claims.dra_devices import Doors, DraDevices
+from lamina.agent.resource_claims.plan import ClaimInstances, ClaimSharing
+from lamina.agent.resource_claims.preparer import ClaimPreparer
+from lamina.agent.resource_claims.publisher import SlicePublisher, SliceWatch
+from lamina.agent.resource_claims.release import ClaimReleaser
 from lamina.agent.state.cluster import ClusterClient
 from lamina.agent.state.nvidia_config import AppliedConfig
 from lamina.agent.state.observed import Observable, ObservedNode
@@ -230,50 +230,50 @@ async def _next_rules(rules: Rules, source: ConfigurationSource, nvidia: NvidiaC
 async def _make_parts(node: NodeContext, ports: AgentPorts) -> dict[str, Part]:
     """Make the parts of the agent, by name, and reconcile the disk."""
     await reconcile(node)
-    advertisement = _advertisement(node)
+    offers = _offers(node)
     observed: Observable[ObservedNode | None] = Observable(None)
-    mps = mps_sharing(node, advertisement, ports.mps)
+    mps = mps_sharing(node, offers, ports.mps)
     maker = MigMaker(node.nvml, Ownership(node.settings.made, node.files))
-    on_demand = OnDemandMig(node, advertisement, maker)
+    on_demand = GrantPartitioner(node, offers, maker)
     processes = PodProcesses(node, ports.host)
     releaser = Releaser(node, _resources(node.config, node.nvidia), processes)
-    survivors = SurvivorPublisher(node, processes, publish=lambda pods: advertisement.update(survivors=pods))
-    sizes = SizeFollower(node, ProcessOwners(node, ports.host), lambda applied: advertisement.update(resized=applied))
+    survivors = SurvivorPublisher(node, processes, publish=lambda pods: offers.update(survivors=pods))
+    sizes = ContainerResizer(node, ProcessOwners(node, ports.host), lambda applied: offers.update(resized=applied))
     mechanisms = Mechanisms(on_demand, mps.edits, mps.for_grants, ports.host)
-    plugins = Plugins(node, advertisement, mechanisms, releaser, observed)
-    monitor = await _monitor(node, advertisement)
-    await monitor.look()
+    plugins = Plugins(node, offers, mechanisms, releaser, observed)
+    monitor = await _monitor(node, offers)
+    await monitor.reconcile()
     await mps.daemons.take_over()
-    file_events, confirmed = FileEvents(node), ConfirmedWork(node, ports.host)
-    owners, doors = PodOwners(node.config.pricing.labels), Doors(node, advertisement)
-    partitioner = Partitioner(node, advertisement, maker, observed)
+    file_events, confirmed = FileEvents(node), DriverReports(node, ports.host)
+    owners, doors = PodOwners(node.config.pricing.labels), Doors(node, offers)
+    partitioner = LabelPartitioner(node, offers, maker, observed)
     time_slices = TimeSliceManager(
         node,
-        advertisement,
+        offers,
         NvidiaSmi(),
         wanted=node.config.for_node(node.node).time_slice,
         report=time_slice_events(node.events, node.node),
     )
-    claims = ClaimSharing(ClaimDaemons(node, advertisement, ports.mps, mps_root(node)), time_slices)
-    publisher = InventoryPublisher(node.cluster, advertisement.inventory, node.clock)
+    claims = ClaimSharing(ClaimDaemons(node, offers, ports.mps, mps_root(node)), time_slices)
+    publisher = InventoryPublisher(node.cluster, offers.inventory, node.clock)
     with contextlib.suppress(Outside):
         await partitioner.advertise()
     parts: dict[str, Part] = {
         **plugins.registrations(),
-        "plugins of MIG devices": MigPlugins(plugins, advertisement, node),
+        "plugins of MIG devices": MigPlugins(plugins, offers, node),
         "GPUs": monitor,
-        "node": NodeWatch(node, advertisement, observed),
-        "compatibility": CompatReconciler(node, advertisement, observed, ports.host),
+        "node": NodeWatch(node, offers, observed),
+        "compatibility": CompatReconciler(node, offers, observed, ports.host),
         "MPS daemons": mps.daemons,
         "MIG devices": partitioner,
         "MIG instances": on_demand,
         "time slices": time_slices,
         "inventory": publisher,
-        "watch of the inventory": InventoryWatch(node.kube, node.clock, node.node, publisher, advertisement.inventory),
+        "watch of the inventory": InventoryWatch(node.kube, node.clock, node.node, publisher, offers.inventory),
         "limits of the driver": DriverLimits(
             node,
-            gpus=lambda: advertisement.state.unpartitioned,
-            publish=lambda containers: advertisement.update(driver_limited=containers),
+            gpus=lambda: offers.state.unpartitioned,
+            publish=lambda containers: offers.update(driver_limited=containers),
         ),
         "release": releaser,
         "surviving processes": survivors,
@@ -286,15 +286,15 @@ async def _make_parts(node: NodeContext, ports: AgentPorts) -> dict[str, Part]:
             node,
             ports.host,
             confirmed.confirmation,
-            advertisement.memory_bytes,
+            offers.memory_bytes,
             file_events.report,
-            publish=lambda pods: advertisement.update(displaced=pods),
+            publish=lambda pods: offers.update(displaced=pods),
         ),
-        **_claim_parts(node, advertisement, doors, claims, ClaimInstances(node, on_demand)),
+        **_claim_parts(node, offers, doors, claims, ClaimInstances(node, on_demand)),
     }
     if node.settings.metrics:
-        accountant = Accountant(node, advertisement, NodeReader(node, advertisement, ports.host), owners)
-        page = MetricsPage(node, advertisement, ports.host, lambda: accountant.written)
+        accountant = Accountant(node, offers, NodeReader(node, offers, ports.host), owners)
+        page = MetricsPage(node, offers, ports.host, lambda: accountant.written)
         parts |= {"accounts": accountant, "metrics": MetricsServer(page, node.settings.metrics, node)}
     return parts
 
@@ -319,10 +319,10 @@ def _context(settings: AgentSettings, rules: Rules, ports: AgentPorts, libraries
     )
 
 
-def _advertisement(node: NodeContext) -> Advertisement:
+def _offers(node: NodeContext) -> NodeOfferStore:
     """Nothing is advertised before all parts have reported."""
     kinds, settings = advertised_kinds(node.config, node.nvidia), node.config.for_node(node.node)
-    state = AdvertisementState(
+    state = OfferState(
         node=node.node,
         settings=settings,
         ticket_kinds=kinds.tickets,
@@ -336,7 +336,7 @@ def _advertisement(node: NodeContext) -> Advertisement:
         on_demand=None,
         survivors=None,
     )
-    return Advertisement(state, lambda: _in_use(node, kinds.mode))
+    return NodeOfferStore(state, lambda: _in_use(node, kinds.mode))
 
 
 def _in_use(node: NodeContext, mode: Mode) -> DevicesInUse:
@@ -344,14 +344,14 @@ def _in_use(node: NodeContext, mode: Mode) -> DevicesInUse:
 
 
 def _claim_parts(
-    node: NodeContext, advertisement: Advertisement, doors: Doors, sharing: ClaimSharing, instances: ClaimInstances
+    node: NodeContext, offers: NodeOfferStore, doors: Doors, sharing: ClaimSharing, instances: ClaimInstances
 ) -> dict[str, Part]:
     """The parts that serve ResourceClaims."""
     if not node.settings.dra:
         return {}
-    offer = ClaimOffer(node, advertisement, doors)
-    preparer = ClaimPreparer(node, offer, advertisement, sharing, instances)
-    health = ClaimHealth(node, offer, advertisement)
+    offer = DraDevices(node, offers, doors)
+    preparer = ClaimPreparer(node, offer, offers, sharing, instances)
+    health = ClaimHealth(node, offer, offers)
     watch = SliceWatch(node)
     binding: dict[str, Part] = {"claims to bind": ClaimBinding(node, preparer)} if node.settings.dra_binding else {}
     return {
@@ -370,11 +370,11 @@ def _resources(config: Config, nvidia: AppliedConfig) -> set[str]:
     return {*(kind.resource for kind in ticket_kinds(config)), *(kind.resource for kind in native)}
 
 
-async def _monitor(node: NodeContext, advertisement: Advertisement) -> GpuMonitor:
+async def _monitor(node: NodeContext, offers: NodeOfferStore) -> GpuMonitor:
     before = await node.cluster.get_inventory()
     return GpuMonitor(
-        CheckedNvml(node.nvml, advertisement.state.settings, node.aside),
-        advertisement,
+        CheckedNvml(node.nvml, offers.state.settings, node.aside),
+        offers,
         node.clock,
         poll_s=node.settings.poll_s,
         rules=node.config.health,

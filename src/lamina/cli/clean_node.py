@@ -65,8 +65,8 @@ async def _unmount(state_dir: Path) -> None:
 
 async def _end_daemons(state_dir: Path) -> list[str]:
     """End the MPS daemons of the agent that used this directory. Returns a sentence for each failure."""
-    from lamina.agent.claims.teardown import end_claim_daemons
     from lamina.agent.mps.lifecycle import end_daemons
+    from lamina.agent.resource_claims.teardown import end_claim_daemons
     from lamina.agent.state.settings import AgentSettings
     from lamina.mps.local_daemons import local_daemons
     from lamina.ports.files import Files

@@ -1,6 +1,6 @@
 """What the driver says of the work of containers whose processes have the same PIDs as this one: of `lamina run`.
 
-An agent asks NVML by `agent.limits.confirmed_work`, because its containers have PIDs of their own.
+An agent asks NVML by `agent.limits.driver_reports`, because its containers have PIDs of their own.
 """
 
 import time

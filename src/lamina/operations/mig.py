@@ -4,7 +4,7 @@ from collections.abc import Callable, Iterable, Mapping, Set
 
 from msgspec import Struct
 
-from lamina.agent.mig.partitioner import FAILED, LABEL, NOT_APPLIED, PENDING, STATE
+from lamina.agent.mig.label_partitioner import FAILED, LABEL, NOT_APPLIED, PENDING, STATE
 from lamina.configuration import CONFIG_MAP_NAMESPACE, mig_parted
 from lamina.configuration.mig_parted import CONFIG_MAP, CONFIG_MAP_KEY
 from lamina.core.cards import card as gpu_card

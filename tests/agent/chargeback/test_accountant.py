@@ -11,14 +11,14 @@ from prometheus_client import CollectorRegistry, generate_latest
 from prometheus_client.parser import text_string_to_metric_families
 from prometheus_client.registry import Collector
 
-from lamina.agent.accounts.journal import AccountJournal
-from lamina.agent.accounts.pod_owners import PodOwners
+from lamina.agent.chargeback.journal import AccountJournal
+from lamina.agent.chargeback.pod_owners import PodOwners
 from lamina.agent.containers.paths import write_limits
 from lamina.agent.devices.tickets import ticket_kinds
-from lamina.agent.inventory.advertisement import Advertisement
-from lamina.agent.inventory.reducer import AdvertisementState
-from lamina.agent.metrics.account_families import account_families, history_families, idle_family
-from lamina.agent.metrics.accountant import Accountant, holdings
+from lamina.agent.inventory.offer_store import NodeOfferStore
+from lamina.agent.inventory.reducer import OfferState
+from lamina.agent.metrics.accountant import Accountant, usage_samples
+from lamina.agent.metrics.chargeback_families import account_families, history_families, idle_family
 from lamina.agent.metrics.node_readings import NodeReader
 from lamina.agent.state.gpu_health import ObservedGpu
 from lamina.configuration import DEFAULT
@@ -49,13 +49,13 @@ class Counted:
         self.node.preparer = self.node.ticket_preparer(write_limits)
         self.files = FullDisk()
         self.owners = PodOwners()
-        state = AdvertisementState(
+        state = OfferState(
             node=self.node.name,
             settings=DEFAULT.for_node(self.node.name),
             ticket_kinds=ticket_kinds(DEFAULT),
             selected=True,
         )
-        self.offer = Advertisement(state)
+        self.offer = NodeOfferStore(state)
         self.offer.update(driver="1", observed=tuple(ObservedGpu(facts) for facts in FACTS))
         self.start()
 
@@ -73,7 +73,7 @@ class Counted:
 
     async def passes(self, seconds: float) -> None:
         await self.node.clock.advance(seconds)
-        await self.accountant.look()
+        await self.accountant.reconcile()
 
     def series(self, *containing: str) -> dict[tuple[str, frozenset[str]], float]:
         class Served(Collector):
@@ -95,7 +95,7 @@ class Counted:
 async def counted(tmp_path: Path) -> Counted:
     counted = Counted(tmp_path)
     await counted.runs("web")
-    await counted.accountant.look()
+    await counted.accountant.reconcile()
     return counted
 
 
@@ -217,18 +217,18 @@ def sample(name: str, limit: int, **changes: Any) -> ShareSample:
 
 def test_containers_that_run_together_are_added_and_init_containers_are_not() -> None:
     together = [sample("x", 30, cores_percent=10), sample("y", 20, cores_percent=5)]
-    [found] = holdings([*together, sample("first", 40, init=True, cores_percent=60)], {}, PodOwners())
+    [found] = usage_samples([*together, sample("first", 40, init=True, cores_percent=60)], {}, PodOwners())
     assert (found.memory_bytes, found.cores) == (50, 60)
     assert found.busy_s == {"x": 0.0, "y": 0.0, "first": 0.0}
 
 
 def test_time_is_unknown_where_one_container_of_the_pod_has_no_share_of_it() -> None:
-    [found] = holdings([sample("x", 30, cores_percent=10), sample("y", 20, busy_is_whole=False)], {}, PodOwners())
+    [found] = usage_samples([sample("x", 30, cores_percent=10), sample("y", 20, busy_is_whole=False)], {}, PodOwners())
     assert (found.memory_bytes, found.busy_s, found.busy_percent) == (50, None, None)
 
 
 def test_use_is_unknown_where_a_container_shares_by_time_alone() -> None:
-    [found] = holdings([sample("x", 30, enforcer="none", busy_s=None, held={})], {}, PodOwners())
+    [found] = usage_samples([sample("x", 30, enforcer="none", busy_s=None, held={})], {}, PodOwners())
     assert (found.used_bytes, found.busy_s, found.busy_percent) == (None, None, None)
-    [whole] = holdings([sample("x", 30, enforcer="whole", busy_percent=40.0, held={"data": 7})], {}, PodOwners())
+    [whole] = usage_samples([sample("x", 30, enforcer="whole", busy_percent=40.0, held={"data": 7})], {}, PodOwners())
     assert (whole.used_bytes, whole.busy_s, whole.busy_percent) == (7, None, 40.0)

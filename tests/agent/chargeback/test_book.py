@@ -6,8 +6,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from lamina.agent.accounts.amounts import FIGURES, AccountedGpu, Amounts, Holding, total
-from lamina.agent.accounts.book import EMPTY, KEPT_S, LONGEST_S, AccountBook, AccountKey, BookState
+from lamina.agent.chargeback.amounts import FIGURES, AccountedGpu, Amounts, UsageSample, total
+from lamina.agent.chargeback.book import EMPTY, KEPT_S, MAX_PASSED_S, AccountBook, AccountKey, BookState
 from lamina.core.workloads import UNKNOWN, Workload
 
 GIB = 1 << 30
@@ -15,17 +15,17 @@ T4 = AccountedGpu("T4", 16 * GIB)
 GPUS = {"GPU-0": T4, "GPU-1": T4}
 
 
-def holds(pod: str = "p", gib: float = 4, **changes: Any) -> Holding:
+def holds(pod: str = "p", gib: float = 4, **changes: Any) -> UsageSample:
     fields: dict[str, Any] = {"namespace": "a", "workload": Workload("Deployment", pod), "gpu": "GPU-0"}
-    return Holding(**fields | {"pod_uid": f"uid-{pod}", "memory_bytes": int(gib * GIB)} | changes)
+    return UsageSample(**fields | {"pod_uid": f"uid-{pod}", "memory_bytes": int(gib * GIB)} | changes)
 
 
-def observed(*ticks: tuple[float, list[Holding]], book: AccountBook | None = None) -> AccountBook:
+def observed(*ticks: tuple[float, list[UsageSample]], book: AccountBook | None = None) -> AccountBook:
     """A book after these ticks: the seconds that passed, and what was held."""
     book, now = book or AccountBook(), 1000.0
-    for passed, holdings in ticks:
+    for passed, usage_samples in ticks:
         now += passed
-        book.observe(GPUS, holdings, passed_s=passed, now=now)
+        book.observe(GPUS, usage_samples, passed_s=passed, now=now)
     return book
 
 
@@ -99,7 +99,7 @@ def test_when_a_gpu_was_used_last_is_known() -> None:
     assert {counter.changed_at for counter in book.state.busy} == {1040}
 
 
-@pytest.mark.parametrize(("passed", "counted"), [(-5, 0), (0, 0), (7, 7), (1e9, LONGEST_S)])
+@pytest.mark.parametrize(("passed", "counted"), [(-5, 0), (0, 0), (7, 7), (1e9, MAX_PASSED_S)])
 def test_time_is_never_negative_and_has_a_bound(passed: float, counted: float) -> None:
     book = observed((passed, [holds(gib=16, busy_s={"main": 1e12}, used_bytes=1 << 70)]))
     assert amounts(book).memory_requested == amounts(book).memory_used == counted
@@ -169,7 +169,9 @@ TICKS = st.lists(st.tuples(st.floats(-100, 1000), st.lists(HOLDING, max_size=6))
 
 
 @given(TICKS, st.integers(0, 4), st.booleans())
-def test_tenants_and_idle_are_the_capacity(ticks: list[tuple[float, list[Holding]]], most: int, restarts: bool) -> None:
+def test_tenants_and_idle_are_the_capacity(
+    ticks: list[tuple[float, list[UsageSample]]], most: int, restarts: bool
+) -> None:
     book, before = AccountBook(most=most, namespaces=2), Amounts()
     for tick in ticks:
         observed(tick, book=book)
@@ -183,7 +185,7 @@ def test_tenants_and_idle_are_the_capacity(ticks: list[tuple[float, list[Holding
         assert not ticks and book.state == EMPTY
         return
     near = {"rel": 1e-6, "abs": 1e-6}
-    assert time.capacity == pytest.approx(2 * sum(min(max(passed, 0), LONGEST_S) for passed, _ in ticks), **near)
+    assert time.capacity == pytest.approx(2 * sum(min(max(passed, 0), MAX_PASSED_S) for passed, _ in ticks), **near)
     assert used.memory_requested + time.idle_memory == pytest.approx(time.capacity, **near)
     assert used.compute_requested + time.idle_compute == pytest.approx(time.capacity, **near)
     assert used.memory_used <= time.capacity + 1e-6 and used.compute_used <= time.capacity + 1e-6

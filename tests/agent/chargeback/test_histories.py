@@ -5,7 +5,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from lamina.agent.accounts.histories import WINDOW_S, ContainerHistory, Histories, HistoryKey, MomentaryUse
+from lamina.agent.chargeback.histories import WINDOW_S, ContainerHistory, Histories, HistoryKey, MomentaryUse
 
 KEY = HistoryKey("a", "Deployment", "web", "main")
 

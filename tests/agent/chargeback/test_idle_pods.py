@@ -2,7 +2,7 @@
 
 import pytest
 
-from lamina.agent.accounts.book import BusyCounter, idle_pods
+from lamina.agent.chargeback.book import BusyCounter, idle_pods
 from lamina.core.idle import MAX_IDLE, IdlePod, IdlePolicy
 
 NOW, HOUR_S = 1_000_000.0, 3600.0

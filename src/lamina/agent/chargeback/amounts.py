@@ -19,7 +19,7 @@ class AccountedGpu(Struct, frozen=True):
     memory_bytes: int
 
 
-class Holding(Struct, frozen=True, kw_only=True):
+class UsageSample(Struct, frozen=True, kw_only=True):
     """What one pod has of one GPU, and what its containers do with it.
 
     `cores` are percent of the GPU's time; 0 for a pod that requests none. `used_bytes` is None where use is not known.

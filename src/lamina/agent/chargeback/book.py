@@ -2,11 +2,11 @@
 
 Every figure is a sum of parts of a GPU multiplied by seconds. The requested parts of a GPU and its idle part are always
 one GPU together: where more is granted than a GPU has, the parts shrink in proportion. A pod that requests no compute
-counts with its part of the memory. Time between two observations counts up to `LONGEST_S`.
+counts with its part of the memory. Time between two observations counts up to `MAX_PASSED_S`.
 
-A workload that is gone for `KEPT_S` is folded: its account is added to the past of its namespace. With more than `MOST`
-accounts, those that are gone longest are folded first, and a workload that finds no room counts for its namespace.
-Likewise namespaces give way to one account without a name. So what tenants create takes a bounded space.
+A workload that is gone for `KEPT_S` is folded: its account is added to the past of its namespace. With more than
+`MAX_ACCOUNTS`, those that are gone longest are folded first, and a workload that finds no room counts for its
+namespace. Likewise namespaces give way to one account without a name. So what tenants create takes a bounded space.
 
 What a pod holds counts a second time for the value of each label that the configuration names.
 """
@@ -16,14 +16,14 @@ from typing import NamedTuple
 
 from msgspec import Struct
 
-from lamina.agent.accounts.amounts import NO_AMOUNTS, AccountedGpu, Amounts, Holding, fitting, memory_parts
+from lamina.agent.chargeback.amounts import NO_AMOUNTS, AccountedGpu, Amounts, UsageSample, fitting, memory_parts
 from lamina.core.idle import MAX_IDLE, IdlePod, IdlePolicy
 from lamina.core.workloads import UNKNOWN, Workload
 
-LONGEST_S = 60.0
+MAX_PASSED_S = 60.0
 KEPT_S = 86400.0
-MOST = 512
-MOST_NAMESPACES = 256
+MAX_ACCOUNTS = 512
+MAX_NAMESPACES = 256
 _GIB = 1 << 30
 
 
@@ -83,6 +83,10 @@ class BusyCounter(Struct, frozen=True, array_like=True):
     changed_at: float = 0.0
 
 
+_BusyCounters = dict[tuple[str, str, str], BusyCounter]
+"""By UID of the pod, container and GPU."""
+
+
 class BookState(Struct, frozen=True, kw_only=True, rename="camel"):
     """All that a book knows. `at` is when it was written, in seconds since 1970."""
 
@@ -103,7 +107,7 @@ EMPTY = BookState()
 class AccountBook:
     """`state` is what it knows after the last call; an earlier state can be kept, because it does not change."""
 
-    def __init__(self, state: BookState = EMPTY, *, most: int = MOST, namespaces: int = MOST_NAMESPACES) -> None:
+    def __init__(self, state: BookState = EMPTY, *, most: int = MAX_ACCOUNTS, namespaces: int = MAX_NAMESPACES) -> None:
         self._open = {account.key: account for account in state.accounts}
         self._past = {account.key: account for account in state.past}
         self._gpus = dict(state.gpus)
@@ -125,22 +129,26 @@ class AccountBook:
         )
 
     def observe(
-        self, gpus: Mapping[str, AccountedGpu], holdings: Sequence[Holding], *, passed_s: float, now: float
+        self, gpus: Mapping[str, AccountedGpu], samples: Sequence[UsageSample], *, passed_s: float, now: float
     ) -> None:
-        """`holdings` are what pods had of the node's GPUs for the last `passed_s` seconds; `now` is since 1970."""
-        passed = min(max(passed_s, 0.0), LONGEST_S)
+        """`samples` are what pods had of the node's GPUs for the last `passed_s` seconds; `now` is since 1970."""
+        passed = min(max(passed_s, 0.0), MAX_PASSED_S)
         self._at = now
-        busy: dict[tuple[str, str, str], BusyCounter] = {}
+        busy: _BusyCounters = {}
         for uuid, gpu in gpus.items():
-            on_gpu = [holding for holding in holdings if holding.gpu == uuid]
+            on_gpu = [sample for sample in samples if sample.gpu == uuid]
             idle = self._observe_gpu(gpu, on_gpu, passed, busy)
             self._gpus[gpu.model] = self._gpus.get(gpu.model, GpuTime()).plus(idle)
         self._busy = busy
-        self._workloads = {each.pod_uid: self._workload(each) for each in holdings}
+        self._workloads = {each.pod_uid: self._workload(each) for each in samples}
         self._fold_gone()
 
     def _observe_gpu(
-        self, gpu: AccountedGpu, on_gpu: Sequence[Holding], passed: float, busy: dict[tuple[str, str, str], BusyCounter]
+        self,
+        gpu: AccountedGpu,
+        on_gpu: Sequence[UsageSample],
+        passed: float,
+        busy: _BusyCounters,
     ) -> GpuTime:
         memory = memory_parts([each.memory_bytes for each in on_gpu], gpu)
         asked = [each.cores / 100 or part for each, part in zip(on_gpu, memory, strict=True)]
@@ -148,7 +156,7 @@ class AccountBook:
         held = memory_parts([each.used_bytes or 0 for each in on_gpu], gpu) if gpu.memory_bytes else [0.0] * len(on_gpu)
         worked = [self._worked(each, passed, busy) for each in on_gpu]
         used = fitting([part or 0.0 for part in worked])
-        for place, holding in enumerate(on_gpu):
+        for place, sample in enumerate(on_gpu):
             of_compute = (
                 _compute(compute[place], used[place])
                 if worked[place] is not None
@@ -162,48 +170,46 @@ class AccountBook:
             gib = gpu.memory_bytes / _GIB
             parts = {f"memory_{name}": part for name, part in of_memory.items()} | of_compute
             parts |= {f"gib_{name}": part * gib for name, part in of_memory.items()}
-            self._add(holding, gpu.model, Amounts(**{name: part * passed for name, part in parts.items()}))
+            self._add(sample, gpu.model, Amounts(**{name: part * passed for name, part in parts.items()}))
         return GpuTime(
             capacity=passed,
             idle_memory=passed * max(0.0, 1 - sum(memory)),
             idle_compute=passed * max(0.0, 1 - sum(compute)),
         )
 
-    def _worked(self, holding: Holding, passed: float, busy: dict[tuple[str, str, str], BusyCounter]) -> float | None:
+    def _worked(self, sample: UsageSample, passed: float, busy: _BusyCounters) -> float | None:
         """The part of the time in which the pod used the GPU; None where it is not known. Remembers the counters."""
-        counters = holding.busy_s
+        counters = sample.busy_s
         if counters is None:
-            if holding.busy_percent is None:
-                self._grown(holding, holding.marks or {}, busy)
+            if sample.busy_percent is None:
+                self._grown(sample, sample.marks or {}, busy)
                 return None
-            known = self._busy.get((holding.pod_uid, "", holding.gpu))
-            counters = {"": (known.busy_s if known else 0.0) + holding.busy_percent / 100 * passed}
-        grown = self._grown(holding, counters, busy)
+            known = self._busy.get((sample.pod_uid, "", sample.gpu))
+            counters = {"": (known.busy_s if known else 0.0) + sample.busy_percent / 100 * passed}
+        grown = self._grown(sample, counters, busy)
         return grown / passed if passed else 0.0
 
-    def _grown(
-        self, holding: Holding, counters: Mapping[str, float], busy: dict[tuple[str, str, str], BusyCounter]
-    ) -> float:
+    def _grown(self, sample: UsageSample, counters: Mapping[str, float], busy: _BusyCounters) -> float:
         """By how much the counters have grown since the last look. Remembers them."""
         grown = 0.0
         for container, counter in counters.items():
-            holder = holding.pod_uid, container, holding.gpu
+            holder = sample.pod_uid, container, sample.gpu
             before = self._busy.get(holder) or BusyCounter(*holder, 0.0, self._at)
             more = counter - before.busy_s if counter >= before.busy_s else counter  # one that started again is at 0
             busy[holder] = BusyCounter(*holder, counter, self._at if more > 0 else before.changed_at)
             grown += more
         return grown
 
-    def _add(self, holding: Holding, model: str, amounts: Amounts) -> None:
-        of = self._workload(holding)
-        keys = [AccountKey(holding.namespace, of.kind, of.name, model)]
-        keys += [AccountKey(holding.namespace, "", value, model, label) for label, value in holding.labels.items()]
+    def _add(self, sample: UsageSample, model: str, amounts: Amounts) -> None:
+        of = self._workload(sample)
+        keys = [AccountKey(sample.namespace, of.kind, of.name, model)]
+        keys += [AccountKey(sample.namespace, "", value, model, label) for label, value in sample.labels.items()]
         for account in map(self._account, keys):
             self._open[account.key] = Account(account.key, account.amounts.plus(amounts), self._at)
 
-    def _workload(self, holding: Holding) -> Workload:
+    def _workload(self, sample: UsageSample) -> Workload:
         """What was known before counts until Kubernetes has listed the pods."""
-        return self._workloads.get(holding.pod_uid, UNKNOWN) if holding.workload == UNKNOWN else holding.workload
+        return self._workloads.get(sample.pod_uid, UNKNOWN) if sample.workload == UNKNOWN else sample.workload
 
     def _account(self, key: AccountKey) -> Account:
         """The account, opened where there is room, or that of the rest."""

@@ -1,7 +1,7 @@
 """What the containers of each workload used of GPUs in the last one to two weeks: peaks and percentiles. Pure.
 
 A history has two windows. The present one ends after `WINDOW_S` and then takes the place of the one before it. Parts of
-time are counted in buckets of equal width, so a history has a fixed size, and there are at most `MOST`.
+time are counted in buckets of equal width, so a history has a fixed size, and there are at most `MAX_HISTORIES`.
 """
 
 from collections.abc import Iterable, Sequence
@@ -12,8 +12,8 @@ from msgspec import Struct
 
 BUCKETS = 20
 WINDOW_S = 7 * 86400.0
-MOST = 256
-LONGEST_S = 60.0
+MAX_HISTORIES = 256
+MAX_PASSED_S = 60.0
 """Time between two observations counts up to this."""
 
 
@@ -85,7 +85,7 @@ class ContainerHistory(Struct, frozen=True, array_like=True):
 class Histories:
     """The histories of one node."""
 
-    def __init__(self, kept: Iterable[ContainerHistory] = (), *, most: int = MOST) -> None:
+    def __init__(self, kept: Iterable[ContainerHistory] = (), *, most: int = MAX_HISTORIES) -> None:
         self._kept = {history.key: history for history in kept}
         self._most = most
 
@@ -95,7 +95,7 @@ class Histories:
 
     def observe(self, uses: Sequence[MomentaryUse], *, passed_s: float, now: float) -> None:
         """What containers used in the last `passed_s` seconds; `now` is since 1970."""
-        passed = min(max(passed_s, 0.0), LONGEST_S)
+        passed = min(max(passed_s, 0.0), MAX_PASSED_S)
         self._kept = {
             key: turned for key, history in self._kept.items() if (turned := _turned(history, now)) is not None
         }

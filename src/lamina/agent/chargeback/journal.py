@@ -6,8 +6,8 @@ from pathlib import Path
 import msgspec
 from msgspec import Struct
 
-from lamina.agent.accounts.book import EMPTY, BookState
-from lamina.agent.accounts.histories import ContainerHistory
+from lamina.agent.chargeback.book import EMPTY, BookState
+from lamina.agent.chargeback.histories import ContainerHistory
 from lamina.ports.files import Files
 
 log = logging.getLogger(__name__)

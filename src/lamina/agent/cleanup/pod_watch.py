@@ -2,7 +2,7 @@
 
 from typing import Protocol
 
-from lamina.agent.accounts.pod_owners import NO_OWNER, PodOwners
+from lamina.agent.chargeback.pod_owners import NO_OWNER, PodOwners
 from lamina.agent.cleanup.survivors import SurvivorPublisher
 from lamina.agent.context import NodeContext
 from lamina.agent.devices.tickets import ticket_kinds

@@ -47,12 +47,12 @@ class Releaser:
         self._unlisted_since: dict[str, float] = {}
 
     async def run(self) -> None:
-        """Sweep forever."""
+        """Reconcile forever."""
         every_s = self._node.settings.poll_s
         failures = FailureLog(log, "Cannot release devices of pods that are gone: %s")
-        await poll(self.sweep, self._node.clock, every_s=every_s, delay_s=every_s, failures=failures)
+        await poll(self.reconcile, self._node.clock, every_s=every_s, delay_s=every_s, failures=failures)
 
-    async def sweep(self) -> None:
+    async def reconcile(self) -> None:
         """Release what can be released now. Raises Outside when kubelet or the API server does not answer."""
         known = self._record.allocations
         if not known:

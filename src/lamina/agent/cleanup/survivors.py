@@ -107,12 +107,12 @@ class SurvivorPublisher:
         """Look forever, because processes end without an event."""
         every_s = self._node.settings.poll_s
         failures = FailureLog(log, "Cannot look for processes of deleted pods: %s")
-        await poll(self.look, self._node.clock, every_s=every_s, delay_s=every_s, failures=failures)
+        await poll(self.reconcile, self._node.clock, every_s=every_s, delay_s=every_s, failures=failures)
 
     async def observe_list(self) -> None:
         """All pods of the node have been observed."""
         self._listed = True
-        await self.look()
+        await self.reconcile()
 
     def observe(self, uid: str) -> None:
         """The pod exists and has not ended."""
@@ -123,9 +123,9 @@ class SurvivorPublisher:
         self._present.discard(uid)
         if terminated:
             self._terminated.setdefault(uid, self._node.clock.monotonic())
-        await self.look()
+        await self.reconcile()
 
-    async def look(self) -> None:
+    async def reconcile(self) -> None:
         """Publish what has changed. One at a time, so that what is published last was looked for last."""
         async with self._turn:
             if self._listed:

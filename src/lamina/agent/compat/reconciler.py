@@ -9,7 +9,7 @@ import logging
 
 from lamina.agent.compat.desired import desired_metadata, maintained_resources, metadata_patch, status_patch
 from lamina.agent.context import NodeContext
-from lamina.agent.inventory.advertisement import Advertisement
+from lamina.agent.inventory.offer_store import NodeOfferStore
 from lamina.agent.state.observed import Observable, ObservedNode
 from lamina.core.nodes import kept_out
 from lamina.dialects.metadata import NodeFacts
@@ -27,13 +27,13 @@ class CompatReconciler:
     def __init__(
         self,
         node: NodeContext,
-        advertisement: Advertisement,
+        offers: NodeOfferStore,
         observed: Observable[ObservedNode | None],
         host: Host,
     ) -> None:
         self._node = node
         self._config = node.config
-        self._advertisement = advertisement
+        self._offers = offers
         self._observed = observed
         self._host = host
         self._cuda: tuple[int, int] | None = None
@@ -55,16 +55,16 @@ class CompatReconciler:
 
     async def reconcile(self) -> None:
         """Write what differs. Raises Outside."""
-        inventory, observed = self._advertisement.inventory.value, self._observed.value
-        if inventory is None or observed is None or not self._advertisement.driver:
+        inventory, observed = self._offers.inventory.value, self._observed.value
+        if inventory is None or observed is None or not self._offers.driver:
             return
         if self._cuda is None:
             self._cuda = await self._node.nvml.cuda_version()
         selected = self._config.selects(observed.labels) and not self.excluded
-        state, applied = self._advertisement.state, self._node.nvidia
+        state, applied = self._offers.state, self._node.nvidia
         facts = NodeFacts(
             inventory=inventory,
-            gpus=tuple(gpu.facts for gpu in self._advertisement.gpus.values()) if selected else (),
+            gpus=tuple(gpu.facts for gpu in self._offers.gpus.values()) if selected else (),
             mig_strategy=state.mig_strategy,
             mig_devices=state.mig_devices,
             sharing=state.sharing,

@@ -8,8 +8,8 @@ import logging
 from collections.abc import Awaitable, Callable, Iterable
 from typing import TypeVar
 
-from lamina.agent.inventory.advertisement import Advertisement
 from lamina.agent.inventory.builder import build_inventory
+from lamina.agent.inventory.offer_store import NodeOfferStore
 from lamina.agent.state.gpu_health import HealthTracker, ObservedGpu
 from lamina.configuration import HealthRules, NodeSettings
 from lamina.core.gpus import Gpu, Inventory
@@ -83,7 +83,7 @@ class GpuMonitor:
     def __init__(
         self,
         nvml: CheckedNvml,
-        advertisement: Advertisement,
+        offers: NodeOfferStore,
         clock: Clock,
         *,
         poll_s: float,
@@ -93,7 +93,7 @@ class GpuMonitor:
     ) -> None:
         """`before` is what the node published last: until NVML answers, these GPUs are known and unhealthy."""
         self._nvml = nvml
-        self._advertisement = advertisement
+        self._offers = offers
         self._clock = clock
         self._poll_s = poll_s
         self._health = HealthTracker(rules, known_facts(before.gpus) if before else ())
@@ -103,17 +103,17 @@ class GpuMonitor:
 
     async def run(self) -> None:
         while True:
-            await self.look()
+            await self.reconcile()
             await self.listen()
 
-    async def look(self) -> None:
+    async def reconcile(self) -> None:
         """Ask NVML for the GPUs."""
         try:
             self._driver = await self._nvml.driver_version()
             self._health.record_listing(await self._nvml.gpus(), self._clock.monotonic())
         except Outside as error:
             self._health.record_outage(str(error))
-        self._advertisement.looked_at = self._clock.wall()
+        self._offers.looked_at = self._clock.wall()
         await self._update()
 
     async def listen(self) -> None:
@@ -129,7 +129,7 @@ class GpuMonitor:
 
     async def _update(self) -> None:
         gpus = self._health.gpus()
-        self._advertisement.update(driver=self._driver, observed=gpus)
+        self._offers.update(driver=self._driver, observed=gpus)
         reasons = {gpu.facts.uuid: gpu.reason for gpu in gpus}
         before, self._reported = self._reported, reasons
         for uuid, reason in reasons.items():

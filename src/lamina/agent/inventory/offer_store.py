@@ -8,7 +8,7 @@ from msgspec import structs
 from lamina.agent.devices.native_devices import NativeKind
 from lamina.agent.devices.tickets import TicketKind
 from lamina.agent.devices.usage import DevicesInUse
-from lamina.agent.inventory.reducer import AdvertisementState, Devices, advertise, nothing_advertised
+from lamina.agent.inventory.reducer import Devices, OfferState, advertise, no_offer
 from lamina.agent.state.gpu_health import ObservedGpu
 from lamina.agent.state.observed import Observable
 from lamina.core.gpus import Inventory
@@ -16,14 +16,14 @@ from lamina.core.mps import MpsDaemon
 from lamina.core.quantities import MIB
 
 
-class Advertisement:
+class NodeOfferStore:
     """Follows the node's state. `inventory` is None until all that decides it is known."""
 
-    def __init__(self, state: AdvertisementState, in_use: Callable[[], DevicesInUse] = DevicesInUse) -> None:
+    def __init__(self, state: OfferState, in_use: Callable[[], DevicesInUse] = DevicesInUse) -> None:
         """`in_use` returns the devices that containers have at the moment."""
         self.state = state
         self._in_use = in_use
-        self._advertised = nothing_advertised(state)
+        self._advertised = no_offer(state)
         self.inventory: Observable[Inventory | None] = Observable(None)
         self.looked_at: float | None = None
         """When the driver was last asked for the node's GPUs, in seconds since 1970; None before the first time."""

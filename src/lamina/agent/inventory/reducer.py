@@ -40,7 +40,7 @@ from lamina.core.survivors import Survivor
 Devices = tuple[KubeletDevice, ...]
 
 
-class AdvertisementState(Struct, frozen=True, kw_only=True):
+class OfferState(Struct, frozen=True, kw_only=True):
     """Everything that decides what a node offers.
 
     While `cordoned`, `labelled`, `on_demand` or `survivors` is None it is not known yet, and no inventory is published.
@@ -162,7 +162,7 @@ class AdvertisementState(Struct, frozen=True, kw_only=True):
         }
 
 
-class Advertised(NamedTuple):
+class NodeOffer(NamedTuple):
     """`inventory` is None while something that decides it is not known. `mig` has the devices of resources that are
     neither of `tickets` nor of `native`; a resource that was once there stays, without devices."""
 
@@ -172,12 +172,12 @@ class Advertised(NamedTuple):
     mig: Mapping[NativeKind, Devices]
 
 
-def nothing_advertised(state: AdvertisementState) -> Advertised:
+def no_offer(state: OfferState) -> NodeOffer:
     """The state before NVML was asked."""
-    return Advertised(None, dict.fromkeys(state.ticket_kinds, ()), dict.fromkeys(state.native_kinds, ()), {})
+    return NodeOffer(None, dict.fromkeys(state.ticket_kinds, ()), dict.fromkeys(state.native_kinds, ()), {})
 
 
-def advertise(state: AdvertisementState, in_use: DevicesInUse, before: Advertised) -> Advertised:
+def advertise(state: OfferState, in_use: DevicesInUse, before: NodeOffer) -> NodeOffer:
     """What the node offers now. `in_use` are the devices of its containers, `before` is what it offered last."""
     if state.driver is None:
         return before
@@ -226,16 +226,16 @@ def advertise(state: AdvertisementState, in_use: DevicesInUse, before: Advertise
             claims=tuple(_on_gpus(claim, state.mig_devices) for claim in in_use.claims[:MAX_CLAIMS]),
             mig_devices=_mig_counts(state),
         )
-    return Advertised(inventory, tickets, native, mig)
+    return NodeOffer(inventory, tickets, native, mig)
 
 
-def _ticket_resources(state: AdvertisementState, native: Collection[NativeResource]) -> tuple[str, ...]:
+def _ticket_resources(state: OfferState, native: Collection[NativeResource]) -> tuple[str, ...]:
     """The resources of which the node has tickets and no native devices."""
     counted = {each.resource for each in native if each.count}
     return tuple(kind.resource for kind in state.ticket_kinds if kind.resource not in counted)
 
 
-def _with_daemons(state: AdvertisementState, in_use: DevicesInUse) -> DevicesInUse:
+def _with_daemons(state: OfferState, in_use: DevicesInUse) -> DevicesInUse:
     """A GPU whose replicas an MPS daemon still serves cannot be shared in another way."""
     if state.mode is Mode.MPS:
         return in_use
@@ -243,7 +243,7 @@ def _with_daemons(state: AdvertisementState, in_use: DevicesInUse) -> DevicesInU
     return in_use._replace(gpus={**dict.fromkeys(serving, GpuUse(Mode.MPS, GPU)), **in_use.gpus})
 
 
-def _accepts_containers(state: AdvertisementState, gpu: Gpu) -> bool:
+def _accepts_containers(state: OfferState, gpu: Gpu) -> bool:
     """Whether containers may start on the GPU in the node's mode; with MPS only while its daemon is ready."""
     daemon = state.daemons.get(gpu.uuid)
     return gpu.healthy and (state.mode is not Mode.MPS or (daemon is not None and daemon.ready))
@@ -266,12 +266,12 @@ def _on_gpu(share: Share, device: MigDevice | None) -> Share:
     return structs.replace(share, gpu=device.gpu, mig=instance)
 
 
-def _with_time_slice(state: AdvertisementState, gpu: Gpu) -> Gpu:
+def _with_time_slice(state: OfferState, gpu: Gpu) -> Gpu:
     length, failure = state.time_slices.get(gpu.uuid, (None, ""))
     return structs.replace(gpu, time_slice=length, time_slice_failure=failure)
 
 
-def _mig_units(state: AdvertisementState, claimed: Set[str]) -> dict[NativeKind, tuple[Unit, ...]]:
+def _mig_units(state: OfferState, claimed: Set[str]) -> dict[NativeKind, tuple[Unit, ...]]:
     """The MIG devices by the kind that advertises them. MPS does not share MIG devices.
 
     Those that are claimed are left out.
@@ -285,7 +285,7 @@ def _mig_units(state: AdvertisementState, claimed: Set[str]) -> dict[NativeKind,
     }
 
 
-def _mig_counts(state: AdvertisementState) -> tuple[MigDeviceCount, ...]:
+def _mig_counts(state: OfferState) -> tuple[MigDeviceCount, ...]:
     if not state.selected:
         return ()
     mps = state.mode is Mode.MPS

@@ -1,7 +1,6 @@
 """The device plugins of the node.
 
 plugin         kubelet's calls for one resource
-device_stream  ListAndWatch
 native_plugin  what is special about native devices
 registration   keeps the plugin registered
 plugins        one plugin per resource

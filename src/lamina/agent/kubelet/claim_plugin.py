@@ -11,11 +11,11 @@ from typing import NamedTuple, TypeVar
 
 import grpc
 
-from lamina.agent.claims.dra_devices import ClaimOffer
-from lamina.agent.claims.preparer import ClaimPreparer, ReadyDevice
-from lamina.agent.claims.unit import ClaimRef
 from lamina.agent.context import NodeContext
-from lamina.agent.inventory.advertisement import Advertisement
+from lamina.agent.inventory.offer_store import NodeOfferStore
+from lamina.agent.resource_claims.dra_devices import DraDevices
+from lamina.agent.resource_claims.preparer import ClaimPreparer, ReadyDevice
+from lamina.agent.resource_claims.unit import ClaimRef
 from lamina.agent.state.gpu_health import ObservedGpu
 from lamina.dra.offers import OfferedDevice
 from lamina.errors import LaminaError, Outside
@@ -137,7 +137,7 @@ HEALTH_S = 1.0
 REPEAT_S = 10.0
 TIMEOUT_S = 30
 """After so long without news of a device kubelet does not know its health."""
-_LONGEST = 1024
+_MAX_MESSAGE = 1024
 
 
 class DeviceState(NamedTuple):
@@ -156,10 +156,10 @@ def device_states(devices: Iterable[OfferedDevice], gpus: Mapping[str, ObservedG
 class ClaimHealth(DRAResourceHealthServicer):
     """Each call is a stream that ends with its caller."""
 
-    def __init__(self, node: NodeContext, offer: ClaimOffer, advertisement: Advertisement) -> None:
+    def __init__(self, node: NodeContext, offer: DraDevices, offers: NodeOfferStore) -> None:
         self._node = node
         self._offer = offer
-        self._advertisement = advertisement
+        self._offers = offers
 
     async def NodeWatchResources(
         self, request: health.NodeWatchResourcesRequest, context: grpc.aio.ServicerContext
@@ -168,7 +168,7 @@ class ClaimHealth(DRAResourceHealthServicer):
         at = 0.0
         while True:
             now = self._node.clock.monotonic()
-            states = device_states(self._offer.devices, self._advertisement.gpus)
+            states = device_states(self._offer.devices, self._offers.gpus)
             if states != reported or now - at >= REPEAT_S:
                 reported, at = states, now
                 yield self._message(states)
@@ -182,7 +182,7 @@ class ClaimHealth(DRAResourceHealthServicer):
                     health=health.UNHEALTHY if each.reason else health.HEALTHY,
                     last_updated_time=int(self._node.clock.wall()),
                     health_check_timeout_seconds=TIMEOUT_S,
-                    message=each.reason[:_LONGEST],
+                    message=each.reason[:_MAX_MESSAGE],
                 )
                 for each in states
             ]

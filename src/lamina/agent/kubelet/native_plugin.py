@@ -14,7 +14,7 @@ from itertools import combinations
 
 from lamina.agent.devices.native_devices import NativeKind, invalid_request, unit_uuid
 from lamina.agent.devices.tickets import KubeletDevice
-from lamina.agent.inventory.advertisement import Advertisement
+from lamina.agent.inventory.offer_store import NodeOfferStore
 from lamina.agent.kubelet.plugin import AllocationPolicy
 from lamina.agent.prepare.allocate_response import assigned_devices, fill_response, missing_channel
 from lamina.agent.state.observed import Observable
@@ -78,13 +78,13 @@ class NativeAllocationPolicy(AllocationPolicy):
         kind: NativeKind,
         config: NvidiaConfig,
         offered: Observable[tuple[KubeletDevice, ...]],
-        advertisement: Advertisement,
+        offers: NodeOfferStore,
         host: Host,
     ) -> None:
         self._kind = kind
         self._offered = offered
         self._config = config
-        self._advertisement = advertisement
+        self._offers = offers
         self._host = host
 
     def refusal(self, ids: Sequence[str]) -> str:
@@ -94,7 +94,7 @@ class NativeAllocationPolicy(AllocationPolicy):
 
     def fill(self, response: messages.ContainerAllocateResponse, ids: Sequence[str]) -> None:
         units = list(dict.fromkeys(map(unit_uuid, ids)))
-        state = self._advertisement.state
+        state = self._offers.state
         assigned = assigned_devices(units, state.gpus, state.mig_devices)
         fill_response(response, assigned, self._config, self._host)
 
@@ -102,5 +102,5 @@ class NativeAllocationPolicy(AllocationPolicy):
         if self._kind.replicated:
             every = [device.id for device in self._offered.value]
             return prefer_replicas(available, required, size, every, self._config.allocation)
-        links = {uuid: gpu.facts.links for uuid, gpu in self._advertisement.gpus.items()}
+        links = {uuid: gpu.facts.links for uuid, gpu in self._offers.gpus.items()}
         return prefer_connected(available, required, size, links)

@@ -14,11 +14,11 @@ from lamina.agent.containers.paths import write_limits
 from lamina.agent.context import NodeContext
 from lamina.agent.devices.native_devices import NativeKind, native_kind, native_kinds
 from lamina.agent.devices.tickets import KubeletDevice, TicketKind, ticket_kinds
-from lamina.agent.inventory.advertisement import Advertisement
+from lamina.agent.inventory.offer_store import NodeOfferStore
 from lamina.agent.kubelet.native_plugin import NativeAllocationPolicy
 from lamina.agent.kubelet.plugin import AllocationPolicy, NoTickets, Preparer, ResourcePlugin
 from lamina.agent.kubelet.registration import Registration
-from lamina.agent.mig.on_demand import OnDemandMig
+from lamina.agent.mig.grant_partitioner import GrantPartitioner
 from lamina.agent.mps.clients import ClientEdits
 from lamina.agent.mps.sharing import GrantClients
 from lamina.agent.prepare.native_preparer import NativePreparer, NativeRules, StaleDevicePreparer
@@ -60,7 +60,7 @@ class Mechanisms(NamedTuple):
     """What prepares GPUs for containers. `mps_edits` returns what an MPS client needs, by resource and UUID; `clients`
     are those with grants."""
 
-    on_demand: OnDemandMig
+    on_demand: GrantPartitioner
     mps_edits: Callable[[str, str], ClientEdits]
     clients: GrantClients
     host: Host
@@ -72,13 +72,13 @@ class Plugins:
     def __init__(
         self,
         node: NodeContext,
-        advertisement: Advertisement,
+        offers: NodeOfferStore,
         mechanisms: Mechanisms,
         releaser: Releaser,
         observed: Observable[ObservedNode | None],
     ) -> None:
         self._node = node
-        self._advertisement = advertisement
+        self._offers = offers
         self._mechanisms = mechanisms
         self._releaser = releaser
         self._observed = observed
@@ -95,11 +95,10 @@ class Plugins:
         """One for each resource that the node always has, by name of the part."""
         tickets = {
             part_name(kind): self._registration(self._ticket_plugin(kind, offered), kind)
-            for kind, offered in self._advertisement.tickets.items()
+            for kind, offered in self._offers.tickets.items()
         }
         native = {
-            part_name(kind): self.native_registration(kind, offered)
-            for kind, offered in self._advertisement.native.items()
+            part_name(kind): self.native_registration(kind, offered) for kind, offered in self._offers.native.items()
         }
         return tickets | native
 
@@ -108,9 +107,9 @@ class Plugins:
 
     def _ticket_plugin(self, kind: TicketKind, offered: Observable[Devices]) -> ResourcePlugin:
         node = self._node
-        native: Preparer = StaleDevicePreparer(kind.resource, node.record, self._advertisement, node.paths, node.files)
+        native: Preparer = StaleDevicePreparer(kind.resource, node.record, self._offers, node.paths, node.files)
         policy: AllocationPolicy | None = None
-        if self._advertisement.state.mig_strategy == SINGLE and kind.resource == GPU:
+        if self._offers.state.mig_strategy == SINGLE and kind.resource == GPU:
             # If all GPUs are partitioned, this resource has their MIG devices.
             whole = native_kind(GPU, node.nvidia.sharing)
             native, policy = self._native_preparer(whole), self._native_policy(whole, offered)
@@ -159,24 +158,24 @@ class Plugins:
             kind,
             self._mechanisms.on_demand,
             self._mechanisms.clients,
-            gpus=lambda: self._advertisement.state.units,
-            sweep=self._releaser.sweep,
+            gpus=lambda: self._offers.state.units,
+            release_gone=self._releaser.reconcile,
             write_limits=write_limits,
         )
 
     def _native_preparer(self, kind: NativeKind) -> NativePreparer:
-        return NativePreparer(self._node, kind, self._rules, self._advertisement)
+        return NativePreparer(self._node, kind, self._rules, self._offers)
 
     def _native_policy(self, kind: NativeKind, offered: Observable[Devices]) -> NativeAllocationPolicy:
-        return NativeAllocationPolicy(kind, self._nvidia, offered, self._advertisement, self._mechanisms.host)
+        return NativeAllocationPolicy(kind, self._nvidia, offered, self._offers, self._mechanisms.host)
 
 
 class MigPlugins:
     """Starts a plugin for each resource of MIG devices that appears."""
 
-    def __init__(self, plugins: Plugins, advertisement: Advertisement, node: NodeContext) -> None:
+    def __init__(self, plugins: Plugins, offers: NodeOfferStore, node: NodeContext) -> None:
         self._plugins = plugins
-        self._mig = advertisement.mig
+        self._mig = offers.mig
         self._node = node
 
     async def run(self) -> None:

@@ -108,7 +108,7 @@ class ArbitrationLoop:
                         self._observe_displaced(arbitration)
                     listed_at = now
                 busy = arbitration.tick(int(now * 1e9))
-                figures.look(arbitration)
+                figures.answer_requests(arbitration)
                 took = self._clock.monotonic() - now
                 await self._clock.sleep(max(BUSY_S if busy else IDLE_S, REST * took))
         finally:

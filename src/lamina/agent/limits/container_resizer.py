@@ -29,7 +29,7 @@ LOOK_S = 1.0
 _KIND = "size of a container"
 
 
-class SizeFollower:
+class ContainerResizer:
     """Of one node. `publish` gets the sizes whenever they change; a `PodWatch` says what happens to pods."""
 
     def __init__(
@@ -55,9 +55,9 @@ class SizeFollower:
 
     async def run(self) -> None:
         failures = FailureLog(log, "Cannot resize containers: %s")
-        await poll(self.look, self._node.clock, every_s=LOOK_S, delay_s=LOOK_S, failures=failures)
+        await poll(self.reconcile, self._node.clock, every_s=LOOK_S, delay_s=LOOK_S, failures=failures)
 
-    async def look(self) -> None:
+    async def reconcile(self) -> None:
         """Apply what is due, and publish. What fails is due again."""
         bounds = {
             (each.bound.pod_uid, each.bound.container): each.bound

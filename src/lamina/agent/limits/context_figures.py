@@ -28,7 +28,7 @@ _Listed = Sequence[tuple[str, ClaimedProcess, int | None]]
 
 
 class ContextFigures:
-    """Answers the containers to which an arbitration attends. `look` never waits; the driver is asked in a task."""
+    """Answers the containers to which an arbitration attends. `answer_requests` never waits: a task asks the driver."""
 
     def __init__(self, node: NodeContext, host: Host) -> None:
         self._nvml = node.nvml
@@ -41,7 +41,7 @@ class ContextFigures:
         self._answering: asyncio.Task[None] | None = None
         self._since = 0.0
 
-    def look(self, arbitration: Arbitration) -> None:
+    def answer_requests(self, arbitration: Arbitration) -> None:
         """Answer the containers that have asked since they were answered last."""
         containers, now = arbitration.containers, self._clock.monotonic()
         if self._answering is None or self._answering.done():

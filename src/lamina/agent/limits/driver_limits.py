@@ -53,17 +53,17 @@ class DriverLimits:
         """Sweep forever, if the configuration asks for the driver's limits and the node supports them."""
         chosen, reported = self._node.config.memory_enforcer, False
 
-        async def look() -> None:
+        async def reconcile() -> None:
             nonlocal reported
             if chosen != "facade" and await self.supported(self._gpus()):
-                await self.sweep()
+                await self.reconcile()
             elif chosen == "driver" and not reported:
                 reported = True
                 log.warning("The driver cannot limit containers on this node; the facade alone limits them")
 
         every_s = self._node.settings.poll_s
         failures = FailureLog(log, "Cannot check the driver's limits: %s", level=logging.DEBUG)
-        await poll(look, self._node.clock, every_s=every_s, delay_s=every_s, failures=failures)
+        await poll(reconcile, self._node.clock, every_s=every_s, delay_s=every_s, failures=failures)
 
     async def supported(self, uuids: tuple[str, ...]) -> bool:
         """Whether this node's kernel and driver can limit containers on all these GPUs."""
@@ -73,7 +73,7 @@ class DriverLimits:
             and all([await self._node.nvml.limits_memory(uuid, self._root) for uuid in uuids])
         )
 
-    async def sweep(self) -> None:
+    async def reconcile(self) -> None:
         """Set missing limits and clear those of containers that have ended. Raises Outside."""
         before = self.limited
         bound = {_name(a.bound): a.bound for a in self._node.record.allocations if a.bound}

@@ -39,7 +39,7 @@ class _OnGpu(NamedTuple):
     unlisted: int | None
 
 
-class ConfirmedWork:
+class DriverReports:
     """Asks NVML of one node about each GPU that several containers have."""
 
     def __init__(self, node: NodeContext, host: Host) -> None:
@@ -48,12 +48,12 @@ class ConfirmedWork:
         self._gpus: dict[str, _OnGpu] = {}
 
     async def run(self) -> None:
-        """Look forever."""
+        """Reconcile forever."""
         while True:
-            await self.look()
+            await self.reconcile()
             await self._node.clock.sleep(LOOK_S)
 
-    async def look(self) -> None:
+    async def reconcile(self) -> None:
         """Ask about all shared GPUs once. One about which NVML does not answer is asked about again the next time."""
         shared = self._shared()
         self._gpus = {uuid: known for uuid, known in self._gpus.items() if uuid in shared}

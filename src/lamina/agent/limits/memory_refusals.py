@@ -54,10 +54,10 @@ class RefusalEvents:
 
     async def run(self) -> None:
         while True:
-            await self.look()
+            await self.reconcile()
             await self._node.clock.sleep(LOOK_S)
 
-    async def look(self) -> None:
+    async def reconcile(self) -> None:
         """Write the events that are due."""
         counts = await asyncio.to_thread(lambda: list(self._counts()))
         now, before = self._node.clock.monotonic(), self._reported
@@ -117,7 +117,7 @@ def message(who: str, more: int, count: RefusalCount) -> str:
 
 
 KIND = "ContainerFiles"
-_MOST = 1000
+_MAX_WAITING = 1000
 """Events that wait for the API server; more are only logged."""
 
 
@@ -131,7 +131,7 @@ class FileEvents:
 
     def __init__(self, node: NodeContext) -> None:
         self._node = node
-        self._waiting: asyncio.Queue[_Event] = asyncio.Queue(_MOST)
+        self._waiting: asyncio.Queue[_Event] = asyncio.Queue(_MAX_WAITING)
 
     def report(self, folder: Path, problem: str) -> None:
         """Report a problem with the files in the directory of a container."""

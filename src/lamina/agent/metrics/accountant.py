@@ -6,13 +6,13 @@ Only what is on disk is served. A counter that went back when the agent starts a
 import logging
 from collections.abc import Iterator, Mapping, Sequence
 
-from lamina.agent.accounts.amounts import AccountedGpu, Holding
-from lamina.agent.accounts.book import AccountBook, idle_pods
-from lamina.agent.accounts.histories import Histories, HistoryKey, MomentaryUse
-from lamina.agent.accounts.journal import AccountJournal, WrittenAccounts
-from lamina.agent.accounts.pod_owners import PodOwners
+from lamina.agent.chargeback.amounts import AccountedGpu, UsageSample
+from lamina.agent.chargeback.book import AccountBook, idle_pods
+from lamina.agent.chargeback.histories import Histories, HistoryKey, MomentaryUse
+from lamina.agent.chargeback.journal import AccountJournal, WrittenAccounts
+from lamina.agent.chargeback.pod_owners import PodOwners
 from lamina.agent.context import NodeContext
-from lamina.agent.inventory.advertisement import Advertisement
+from lamina.agent.inventory.offer_store import NodeOfferStore
 from lamina.agent.metrics.node_readings import NodeReader
 from lamina.core.quantities import MIB
 from lamina.core.workloads import UNKNOWN
@@ -27,10 +27,10 @@ EVERY_S = 15.0
 class Accountant:
     """`written` is what is on disk."""
 
-    def __init__(self, node: NodeContext, advertisement: Advertisement, reader: NodeReader, owners: PodOwners) -> None:
+    def __init__(self, node: NodeContext, offers: NodeOfferStore, reader: NodeReader, owners: PodOwners) -> None:
         """Raises Outside if the accounts on disk cannot be read."""
         self._node = node
-        self._advertisement = advertisement
+        self._offers = offers
         self._reader = reader
         self._owners = owners
         self._journal = AccountJournal(node.settings.accounts, node.files)
@@ -42,16 +42,16 @@ class Accountant:
 
     async def run(self) -> None:
         failures = FailureLog(log, "Accounts of workloads stand still: %s")
-        await poll(self.look, self._clock, every_s=EVERY_S, delay_s=EVERY_S, failures=failures)
+        await poll(self.reconcile, self._clock, every_s=EVERY_S, delay_s=EVERY_S, failures=failures)
 
-    async def look(self) -> None:
+    async def reconcile(self) -> None:
         """Count the time since the last look. Raises Outside if it cannot be written, which the next look repeats."""
         readings = await self._reader.read()
         gpus = {
             uuid: AccountedGpu(gpu.facts.name, (gpu.facts.memory_mib or 0) * MIB)
-            for uuid, gpu in self._advertisement.state.gpus.items()
+            for uuid, gpu in self._offers.state.gpus.items()
         }
-        found = list(holdings(readings.shares, readings.parts, self._owners))
+        found = list(usage_samples(readings.shares, readings.parts, self._owners))
         wall, now = self._clock.wall(), self._clock.monotonic()
         passed = self._passed(wall, now)
         self._looked_at = now
@@ -61,8 +61,8 @@ class Accountant:
         self._journal.write(state)
         self.written = state
         idle = idle_pods(state.book.busy, self._node.config.idle, wall)
-        if idle != self._advertisement.state.idle:
-            self._advertisement.update(idle=idle)
+        if idle != self._offers.state.idle:
+            self._offers.update(idle=idle)
 
     def _passed(self, wall: float, now: float) -> float:
         """Seconds since the last look. Of the time before the start, only the wall clock knows."""
@@ -71,7 +71,9 @@ class Accountant:
         return wall - self.written.book.at if self.written.book.at else 0.0
 
 
-def holdings(shares: Sequence[ShareSample], parts: Mapping[str, MigSample], owners: PodOwners) -> Iterator[Holding]:
+def usage_samples(
+    shares: Sequence[ShareSample], parts: Mapping[str, MigSample], owners: PodOwners
+) -> Iterator[UsageSample]:
     """What each pod has of each GPU. Init containers end before the others begin, so the larger amount counts."""
     grouped: dict[tuple[str, str], list[ShareSample]] = {}
     for share in shares:
@@ -82,7 +84,7 @@ def holdings(shares: Sequence[ShareSample], parts: Mapping[str, MigSample], owne
         used = [share.used for share in of_pod]
         own = [share.busy_percent for share in of_pod if share.enforcer == "whole"]
         counted = all(share.enforcer in ("facade", "driver") and share.busy_is_whole for share in of_pod)
-        yield Holding(
+        yield UsageSample(
             namespace=of_pod[0].namespace,
             pod_uid=uid,
             gpu=gpu,
@@ -105,9 +107,9 @@ def _marks(of_pod: Sequence[ShareSample]) -> Mapping[str, float] | None:
     return known if by_facade and len(known) == len(marks) else None
 
 
-def uses(shares: Sequence[ShareSample], found: Sequence[Holding]) -> Iterator[MomentaryUse]:
-    """What each container does whose workload and use are known. `found` are the holdings of the pods."""
-    workloads = {holding.pod_uid: holding.workload for holding in found if holding.workload != UNKNOWN}
+def uses(shares: Sequence[ShareSample], found: Sequence[UsageSample]) -> Iterator[MomentaryUse]:
+    """What each container does whose workload and use are known. `found` are those of the pods."""
+    workloads = {sample.pod_uid: sample.workload for sample in found if sample.workload != UNKNOWN}
     for share in shares:
         of = workloads.get(share.pod_uid)
         if of is not None and share.enforcer in ("facade", "driver", "whole"):

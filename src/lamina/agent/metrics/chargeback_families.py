@@ -1,12 +1,12 @@
-"""What workloads held and used as series: their accounts, what containers used over time, and how long pods are idle."""
+"""What workloads held and used, as series: their accounts, what containers used, and how long pods are idle."""
 
 from collections.abc import Iterable, Sequence
 
 from prometheus_client.core import CounterMetricFamily, GaugeMetricFamily
 
-from lamina.agent.accounts.amounts import Amounts
-from lamina.agent.accounts.book import Account, BookState, BusyCounter
-from lamina.agent.accounts.histories import ContainerHistory
+from lamina.agent.chargeback.amounts import Amounts
+from lamina.agent.chargeback.book import Account, BookState, BusyCounter
+from lamina.agent.chargeback.histories import ContainerHistory
 from lamina.core.prices import Pricing
 from lamina.dialects.samples import ShareSample
 

@@ -26,7 +26,7 @@ from lamina.ports.files import Files
 from lamina.ports.nvml import GpuReading
 from lamina.ports.set_aside import SetAside
 
-LEAST_S = 1.0
+MIN_PERIOD_S = 1.0
 """The shortest time over which GPU time is averaged."""
 _NS = 1e9
 
@@ -43,17 +43,17 @@ class UsageRates:
         self._moments: dict[tuple[str, str], tuple[_Moment, _Moment]] = {}
 
     def percent(self, holder: tuple[str, str], busy_s: float, now: float) -> float:
-        """Percent of one GPU's time since the last reading that is at least LEAST_S old; 0 at the first reading.
+        """Percent of one GPU's time since the last reading that is at least MIN_PERIOD_S old; 0 at the first reading.
 
         `holder` is a container's name and a UUID.
         """
         present = _Moment(now, busy_s)
         older, newer = self._moments.get(holder, (present, present))
-        if now - newer.at >= LEAST_S:
+        if now - newer.at >= MIN_PERIOD_S:
             older, newer = newer, present
         self._moments[holder] = older, newer
         passed = now - older.at
-        return max(0.0, min(100.0, 100 * (busy_s - older.busy_s) / passed)) if passed >= LEAST_S else 0.0
+        return max(0.0, min(100.0, 100 * (busy_s - older.busy_s) / passed)) if passed >= MIN_PERIOD_S else 0.0
 
     def keep(self, containers: set[str]) -> None:
         """Forget all other containers."""

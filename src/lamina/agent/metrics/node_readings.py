@@ -11,7 +11,7 @@ from contextlib import suppress
 from typing import NamedTuple
 
 from lamina.agent.context import NodeContext
-from lamina.agent.inventory.advertisement import Advertisement
+from lamina.agent.inventory.offer_store import NodeOfferStore
 from lamina.agent.metrics import collection
 from lamina.agent.state.holdings import Holding, claim_holdings
 from lamina.dialects.samples import MigSample, ShareSample
@@ -59,10 +59,10 @@ class NodeReadings(NamedTuple):
 class NodeReader:
     """Collects everything at each call, and nothing in between."""
 
-    def __init__(self, node: NodeContext, advertisement: Advertisement, host: Host) -> None:
+    def __init__(self, node: NodeContext, offers: NodeOfferStore, host: Host) -> None:
         self._node = node
         self._record = node.record
-        self._advertisement = advertisement
+        self._offers = offers
         self._host = host
         self._aside = node.aside
         self._rates = collection.UsageRates()
@@ -88,7 +88,7 @@ class NodeReader:
         return None
 
     def _readings(self, readings: dict[str, GpuReading], running: dict[str, Processes | None]) -> NodeReadings:
-        published, state = self._advertisement.inventory.value, self._advertisement.state
+        published, state = self._offers.inventory.value, self._offers.state
         parts = collection.parts(self._node.node, state.observed, readings)
         sharers = collection.sharers(self._record.allocations)
         shared = {

@@ -8,10 +8,10 @@ from prometheus_client import CONTENT_TYPE_LATEST, CollectorRegistry, generate_l
 from prometheus_client.metrics_core import Metric
 from prometheus_client.registry import Collector
 
-from lamina.agent.accounts.journal import NOTHING_WRITTEN, WrittenAccounts
+from lamina.agent.chargeback.journal import NOTHING_WRITTEN, WrittenAccounts
 from lamina.agent.context import NodeContext
-from lamina.agent.inventory.advertisement import Advertisement
-from lamina.agent.metrics.account_families import account_families, history_families, idle_family, price_family
+from lamina.agent.inventory.offer_store import NodeOfferStore
+from lamina.agent.metrics.chargeback_families import account_families, history_families, idle_family, price_family
 from lamina.agent.metrics.families import families, look_family
 from lamina.agent.metrics.node_readings import NodeReader, NodeReadings
 from lamina.core.quantities import MIB
@@ -29,14 +29,14 @@ class MetricsPage:
     def __init__(
         self,
         node: NodeContext,
-        advertisement: Advertisement,
+        offers: NodeOfferStore,
         host: Host,
         accounts: Callable[[], WrittenAccounts] = lambda: NOTHING_WRITTEN,
     ) -> None:
         self._node = node
-        self._advertisement = advertisement
+        self._offers = offers
         self._aside = node.aside
-        self._reader = NodeReader(node, advertisement, host)
+        self._reader = NodeReader(node, offers, host)
         self._accounts = accounts
 
     async def text(self) -> bytes:
@@ -47,14 +47,14 @@ class MetricsPage:
     @property
     def ready(self) -> bool:
         """Whether the node's inventory is known, so that the node can be used."""
-        return self._advertisement.inventory.value is not None
+        return self._offers.inventory.value is not None
 
     def _text(self, readings: NodeReadings, written: WrittenAccounts) -> bytes:
         shares = readings.shares
         gpus = [
             GpuSample(
                 node=self._node.node,
-                driver=self._advertisement.driver,
+                driver=self._offers.driver,
                 uuid=uuid,
                 index=gpu.facts.index,
                 model=gpu.facts.name,
@@ -62,14 +62,14 @@ class MetricsPage:
                 reason=gpu.reason,
                 xid=gpu.xid,
                 reading=readings.gpus.get(uuid, GpuReading()),
-                mps=self._advertisement.daemon(uuid),
+                mps=self._offers.daemon(uuid),
                 shares=tuple(share for share in shares if share.gpu == uuid),
             )
-            for uuid, gpu in self._advertisement.state.gpus.items()
+            for uuid, gpu in self._offers.state.gpus.items()
         ]
         registry = CollectorRegistry()
         own = families(self._node.config, gpus, readings.parts.values(), shares, self._aside, readings.claims)
-        look = look_family(self._node.node, self._advertisement.looked_at)
+        look = look_family(self._node.node, self._offers.looked_at)
         accounts = [
             *account_families(self._node.node, written.book),
             *history_families(self._node.node, written.histories),

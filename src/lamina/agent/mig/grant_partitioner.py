@@ -12,8 +12,8 @@ from typing import Protocol
 
 from lamina.agent.context import NodeContext
 from lamina.agent.inventory.builder import OnDemandInstances
+from lamina.agent.mig.apply import pods_using, processes_using
 from lamina.agent.mig.maker import MigMaker, instance_at
-from lamina.agent.mig.partitioning import pods_using, processes_using
 from lamina.agent.state.gpu_health import ObservedGpu
 from lamina.agent.state.holdings import Instance, instance_of
 from lamina.core.gpus import Mode
@@ -27,7 +27,7 @@ log = logging.getLogger(__name__)
 
 
 class NodeGpus(Protocol):
-    """What instances on demand need to know of the node's GPUs, and where they report. An Advertisement is one."""
+    """What instances on demand need to know of the node's GPUs, and where they report. An NodeOfferStore is one."""
 
     @property
     def gpus(self) -> Mapping[str, ObservedGpu]: ...
@@ -45,7 +45,7 @@ class NodeGpus(Protocol):
     def update(self, *, on_demand: OnDemandInstances) -> None: ...
 
 
-class OnDemandMig:
+class GrantPartitioner:
     """The instances of one node."""
 
     def __init__(self, node: NodeContext, gpus: NodeGpus, maker: MigMaker) -> None:
@@ -56,9 +56,9 @@ class OnDemandMig:
         """Whether what the node's label asked for is removed too."""
 
     async def run(self) -> None:
-        """Sweep forever."""
+        """Reconcile forever."""
         failures = FailureLog(log, "Cannot manage MIG instances: %s")
-        await poll(self.sweep, self._node.clock, every_s=self._node.settings.poll_s, failures=failures)
+        await poll(self.reconcile, self._node.clock, every_s=self._node.settings.poll_s, failures=failures)
 
     async def prepare(self, shares: Iterable[Share], started_with: Set[str]) -> dict[Instance, str]:
         """Bring the GPUs into the mode of these shares, and return the UUIDs of the MIG devices by instance.
@@ -88,7 +88,7 @@ class OnDemandMig:
                 if self._is_capable(gpu) and (facts := await self._maker.facts(gpu)).mig_enabled:
                     raise _partitioned(facts)
 
-    async def sweep(self) -> None:
+    async def reconcile(self) -> None:
         """Remove what no container needs. Raises Outside once all GPUs have had their turn."""
         left: list[str] = []
         used: set[Instance] = set()

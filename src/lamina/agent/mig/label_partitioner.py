@@ -12,10 +12,10 @@ from collections.abc import Mapping
 from msgspec import structs
 
 from lamina.agent.context import NodeContext
-from lamina.agent.inventory.advertisement import Advertisement
+from lamina.agent.inventory.offer_store import NodeOfferStore
+from lamina.agent.mig.apply import Users, is_partitioned, partition, pods_using, processes_using
+from lamina.agent.mig.grant_partitioner import required_instances
 from lamina.agent.mig.maker import MigMaker, instance_at
-from lamina.agent.mig.on_demand import required_instances
-from lamina.agent.mig.partitioning import Users, is_partitioned, partition, pods_using, processes_using
 from lamina.agent.state.holdings import Instance, instance_of
 from lamina.agent.state.observed import Observable, ObservedNode
 from lamina.configuration import CONFIG_MAP_NAMESPACE, mig_parted
@@ -56,8 +56,8 @@ class _File:
         return self._configs
 
 
-class Partitioner:
-    """Partitions the GPUs of one node and reports their MIG devices to the advertisement.
+class LabelPartitioner:
+    """Partitions the GPUs of one node and reports their MIG devices to the node's offer.
 
     A node that the configuration does not select is left alone. GPUs that the label does not cover may be partitioned
     for grants if the configuration allows it (`on_demand`); their devices are not advertised to kubelet.
@@ -66,12 +66,12 @@ class Partitioner:
     def __init__(
         self,
         node: NodeContext,
-        advertisement: Advertisement,
+        offers: NodeOfferStore,
         maker: MigMaker,
         observed: Observable[ObservedNode | None],
     ) -> None:
         self._node = node
-        self._advertisement = advertisement
+        self._offers = offers
         self._maker = maker
         self._observed = observed
         self._file = _File("")
@@ -86,9 +86,9 @@ class Partitioner:
         while self._observed.value is None:
             version, _ = await self._observed.after(version)
         failures = FailureLog(log, "Cannot manage MIG devices: %s")
-        await poll(self.look, self._node.clock, every_s=self._node.settings.poll_s, failures=failures)
+        await poll(self.reconcile, self._node.clock, every_s=self._node.settings.poll_s, failures=failures)
 
-    async def look(self) -> None:
+    async def reconcile(self) -> None:
         """Compare, partition what differs, and advertise what exists. Raises Outside."""
         observed = self._observed.value
         if observed is None:
@@ -99,7 +99,7 @@ class Partitioner:
             self._name, self._failed_at, self._read_at = name, float("-inf"), float("-inf")
         now = self._node.clock.monotonic()
         if not name:
-            self._advertisement.update(labelled=frozenset(), to_partition=frozenset())
+            self._offers.update(labelled=frozenset(), to_partition=frozenset())
         if name and now - self._failed_at >= RETRY_S:
             await self._apply(name, observed)
         if not name and STATE in observed.labels:
@@ -135,10 +135,10 @@ class Partitioner:
         try:
             desired = await self._desired(name)
         except Exception:
-            self._advertisement.update(labelled=frozenset(self._advertisement.gpus))
+            self._offers.update(labelled=frozenset(self._offers.gpus))
             raise
         to_partition = frozenset(uuid for uuid, target in desired.items() if target.enabled)
-        self._advertisement.update(labelled=frozenset(desired), to_partition=to_partition)
+        self._offers.update(labelled=frozenset(desired), to_partition=to_partition)
         for uuid in desired:
             self._maker.ownership.note_label(uuid, labelled=True)
         return desired
@@ -150,7 +150,7 @@ class Partitioner:
             if text != self._file.text:
                 self._file = _File(text)
         gpus = []
-        for uuid, gpu in self._advertisement.gpus.items():
+        for uuid, gpu in self._offers.gpus.items():
             card = await self._node.nvml.mig_card(uuid) if gpu.facts.mig_capable else None
             gpus.append(SelectableGpu(uuid, gpu.facts.index, gpu.facts.pci_device, card))
         return mig_parted.targets(name, self._file.configs(), gpus)
@@ -183,8 +183,8 @@ class Partitioner:
 
         An MPS daemon uses its GPU also while it has no clients. It stops, because the GPU is to be partitioned.
         """
-        users = await pods_using(self._node, self._advertisement.resources)
-        for gpu, daemon in self._advertisement.state.daemons.items():
+        users = await pods_using(self._node, self._offers.resources)
+        for gpu, daemon in self._offers.state.daemons.items():
             if daemon.made:
                 users.setdefault(gpu, []).append("an MPS daemon")
         granted: dict[Instance, str] = {}
@@ -206,13 +206,13 @@ class Partitioner:
         for uuid, instance in existing.items():
             if instance in granted:
                 users.setdefault(uuid, []).append(granted[instance])
-        running = await processes_using(self._node.nvml, [*self._advertisement.gpus, *existing])
+        running = await processes_using(self._node.nvml, [*self._offers.gpus, *existing])
         return running | {uuid: list(dict.fromkeys(names)) for uuid, names in users.items()}
 
     @property
     def _capable(self) -> list[str]:
         """The GPUs that support MIG, by UUID."""
-        return [uuid for uuid, gpu in self._advertisement.gpus.items() if gpu.facts.mig_capable]
+        return [uuid for uuid, gpu in self._offers.gpus.items() if gpu.facts.mig_capable]
 
     async def advertise(self) -> None:
         """Report the existing MIG devices, except those of grants. A GPU that fails keeps those that it had.
@@ -225,19 +225,19 @@ class Partitioner:
             try:
                 devices += await self._devices_of(gpu)
             except Exception as error:
-                devices += [each for each in self._advertisement.state.mig_devices if each.gpu == gpu]
+                devices += [each for each in self._offers.state.mig_devices if each.gpu == gpu]
                 if isinstance(error, Outside):
                     failure = failure or error
                 else:
                     self._node.aside.add("MIG devices", gpu, error)
             else:
                 self._node.aside.forget("MIG devices", gpu)
-        self._advertisement.update(mig_devices=tuple(devices))
+        self._offers.update(mig_devices=tuple(devices))
         if failure is not None:
             raise failure
 
     async def _devices_of(self, gpu: str) -> list[MigDevice]:
-        partitionable = self._advertisement.partitionable
+        partitionable = self._offers.partitionable
         instances = await self._node.nvml.mig_instances(gpu)
         if partitionable is None or gpu in partitionable:
             return []
@@ -254,7 +254,7 @@ class Partitioner:
 
     async def _report_problem(self, observed: ObservedNode) -> None:
         """Report once why the MIG strategy advertises nothing."""
-        before, self._problem = self._problem, self._advertisement.state.mig_problem
+        before, self._problem = self._problem, self._offers.state.mig_problem
         if self._problem and self._problem != before:
             message = f"the MIG strategy single advertises no devices: {self._problem}"
             log.warning("%s", message)

@@ -18,7 +18,7 @@ from msgspec import structs
 
 from lamina.agent.context import NodeContext
 from lamina.agent.devices.native_devices import all_native
-from lamina.agent.inventory.advertisement import Advertisement
+from lamina.agent.inventory.offer_store import NodeOfferStore
 from lamina.agent.mps.clients import ClientLimits, client_limits
 from lamina.agent.mps.lifecycle import DaemonJournal, DaemonLifecycle, JournaledDaemon, RestartBackoff
 from lamina.core.gpus import Mode
@@ -58,7 +58,7 @@ class DaemonSupervisor:
     def __init__(
         self,
         node: NodeContext,
-        advertisement: Advertisement,
+        offers: NodeOfferStore,
         shared: SharedGpus,
         *,
         lifecycle: DaemonLifecycle,
@@ -66,7 +66,7 @@ class DaemonSupervisor:
         report: ReportDaemon,
     ) -> None:
         self._node = node
-        self._advertisement = advertisement
+        self._offers = offers
         self._shared = shared
         self._lifecycle = lifecycle
         self._journal = journal
@@ -79,8 +79,8 @@ class DaemonSupervisor:
         self._advertise()
 
     async def run(self) -> None:
-        """Look forever."""
-        await poll(self.look, self._node.clock, every_s=self._node.settings.poll_s)
+        """Reconcile forever."""
+        await poll(self.reconcile, self._node.clock, every_s=self._node.settings.poll_s)
 
     async def take_over(self) -> None:
         """Find out which daemons of an earlier agent run as they should, so that they serve without a break."""
@@ -97,20 +97,20 @@ class DaemonSupervisor:
                 self._node.aside.add(_KIND, gpu, error)
         self._advertise()
 
-    async def look(self) -> None:
+    async def reconcile(self) -> None:
         """Bring every daemon one step closer to its desired state. Raises nothing: a failure is a state."""
-        inventory = self._advertisement.inventory.value
+        inventory = self._offers.inventory.value
         if inventory is None:
             return
         wanted = {gpu.uuid for gpu in inventory.gpus} if self._shared.replicas else set(self._granted())
-        wanted -= self._advertisement.state.to_partition
+        wanted -= self._offers.state.to_partition
         await asyncio.gather(*(self._look_at(gpu, gpu in wanted) for gpu in sorted(wanted | self._journal.gpus)))
         self._forget(self._daemons.keys() - wanted)
 
     async def provide(self, gpus: Iterable[str]) -> None:
         """Have the daemons run of GPUs that the record has for clients with grants. Raises NotYet with the reason."""
         for gpu in gpus:
-            await self._look_at(gpu, gpu not in self._advertisement.state.to_partition)
+            await self._look_at(gpu, gpu not in self._offers.state.to_partition)
             self._advertise()
             require_ready(gpu, self._daemons[gpu])
 
@@ -134,7 +134,7 @@ class DaemonSupervisor:
         return Home(gpu, Path(journaled.root) if journaled else self._shared.root)
 
     def _advertise(self) -> None:
-        self._advertisement.update(daemons=dict(self._daemons))
+        self._offers.update(daemons=dict(self._daemons))
 
     async def _look_at(self, gpu: str, wanted: bool) -> None:
         async with self._turns[gpu]:
@@ -201,7 +201,7 @@ class DaemonSupervisor:
 
     async def _restart(self, home: Home, target: JournaledDaemon, backoff: RestartBackoff) -> MpsDaemon | None:
         """Start the daemon if it may start. Returns its state if it does not run then."""
-        observed, now = self._advertisement.gpus.get(home.gpu), self._node.clock.monotonic()
+        observed, now = self._offers.gpus.get(home.gpu), self._node.clock.monotonic()
         if observed is None or not observed.healthy:
             reason = f"the GPU is unhealthy: {observed.reason}" if observed else "NVML does not list the GPU"
             return self._daemon(home.gpu, MpsState.WAITING, reason)
@@ -210,7 +210,7 @@ class DaemonSupervisor:
             return before if before and not before.ready else self._daemon(home.gpu, MpsState.FAILED, "it has ended")
         await self._lifecycle.clear(home)
         pids = [str(process.pid) for process in await self._node.nvml.processes(home.gpu)]
-        if home.gpu in self._advertisement.state.to_partition:
+        if home.gpu in self._offers.state.to_partition:
             return self._daemon(home.gpu, MpsState.WAITING, "the node's label partitions the GPU")
         others = self._pods(home.gpu).others  # again, because the calls above took time
         if others or pids:
@@ -238,12 +238,12 @@ class DaemonSupervisor:
         stopping = self._daemon(gpu, MpsState.STOPPING, "the configuration does not need it, or needs other limits")
         self._daemons[gpu] = stopping
         self._advertise()
-        await self._lifecycle.stop(self.home(gpu), present=gpu in self._advertisement.gpus)
+        await self._lifecycle.stop(self.home(gpu), present=gpu in self._offers.gpus)
         self._backoffs.pop(gpu, None)
         return stopping
 
     def _desired(self, gpu: str) -> JournaledDaemon | None:
-        observed = self._advertisement.gpus.get(gpu)
+        observed = self._offers.gpus.get(gpu)
         if observed is None or not (self._shared.replicas or gpu in self._granted()):
             return None
         # Clients with grants bring limits of their own, and the daemon's are those of the whole GPU.

@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import NamedTuple
 
 from lamina.agent.context import NodeContext
-from lamina.agent.inventory.advertisement import Advertisement
+from lamina.agent.inventory.offer_store import NodeOfferStore
 from lamina.agent.mps.clients import NO_EDITS, ClientEdits, client_edits, share_edits
 from lamina.agent.mps.daemons import DaemonSupervisor, ReportDaemon, SharedGpus, require_ready
 from lamina.agent.mps.lifecycle import DaemonJournal, DaemonLifecycle
@@ -51,14 +51,14 @@ class MpsSharing(NamedTuple):
     """`active`: new containers become clients."""
 
     daemons: DaemonSupervisor
-    advertisement: Advertisement
+    offers: NodeOfferStore
     active: bool
 
     def edits(self, resource: str, gpu: str) -> ClientEdits:
         """What a container needs to be a client of the GPU's daemon. Raises NotYet while the daemon is not ready."""
         if not self.active:
             return NO_EDITS
-        require_ready(gpu, self.advertisement.daemon(gpu))
+        require_ready(gpu, self.offers.daemon(gpu))
         return client_edits(resource, self.daemons.home(gpu))
 
     @property
@@ -67,7 +67,7 @@ class MpsSharing(NamedTuple):
         return GrantClients(self.daemons)
 
 
-def mps_sharing(node: NodeContext, advertisement: Advertisement, mps: Mps) -> MpsSharing:
+def mps_sharing(node: NodeContext, offers: NodeOfferStore, mps: Mps) -> MpsSharing:
     """MPS as configured. If the configuration does not use it, daemons of an earlier one are stopped.
 
     Raises Outside if the journal of daemons cannot be read.
@@ -82,13 +82,13 @@ def mps_sharing(node: NodeContext, advertisement: Advertisement, mps: Mps) -> Mp
     )
     daemons = DaemonSupervisor(
         node,
-        advertisement,
+        offers,
         shared,
         lifecycle=DaemonLifecycle(mps, node.nvml, journal, node.files),
         journal=journal,
         report=_daemon_events(node.events, node.node),
     )
-    return MpsSharing(daemons, advertisement, active)
+    return MpsSharing(daemons, offers, active)
 
 
 def mps_root(node: NodeContext) -> Path:

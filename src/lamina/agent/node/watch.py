@@ -8,7 +8,7 @@ UUIDs, as in HAMi.
 import logging
 
 from lamina.agent.context import NodeContext
-from lamina.agent.inventory.advertisement import Advertisement
+from lamina.agent.inventory.offer_store import NodeOfferStore
 from lamina.agent.state.observed import Observable, ObservedNode
 from lamina.core.gpus import CORDON, cordoned
 from lamina.core.nodes import kept_out
@@ -19,12 +19,12 @@ log = logging.getLogger(__name__)
 
 
 class NodeWatch:
-    """Keeps the advertisement and `observed` as the Node object says."""
+    """Keeps the node's offer and `observed` as the Node object says."""
 
     def __init__(
         self,
         node: NodeContext,
-        advertisement: Advertisement,
+        offers: NodeOfferStore,
         observed: Observable[ObservedNode | None],
     ) -> None:
         self._kube = node.kube
@@ -32,7 +32,7 @@ class NodeWatch:
         self._node = node.node
         self._config = node.config
         self._aside = node.aside
-        self._advertisement = advertisement
+        self._offers = offers
         self._observed = observed
         self._selector = ",".join(f"{key}={value}" for key, value in sorted(self._config.node_selector.items()))
         self._selected = None if self._selector or not self._config.enabled else True
@@ -52,13 +52,13 @@ class NodeWatch:
         if selected != self._selected:
             self._selected = selected
             self._log_selection(selected, excluded=kept_out(labels))
-            self._advertisement.update(selected=selected)
+            self._offers.update(selected=selected)
         named = cordoned(meta.get("annotations"))
         if named != self._cordoned:
             if named or self._cordoned:
                 log.info("Cordoned GPUs of node %s: %s", self._node, ", ".join(sorted(named)) or "none")
             self._cordoned = named
-            self._advertisement.update(cordoned=frozenset(named))
+            self._offers.update(cordoned=frozenset(named))
 
     def _log_selection(self, selected: bool, *, excluded: bool) -> None:
         if self._config.enabled and excluded:

@@ -14,7 +14,7 @@ from typing import NamedTuple
 import msgspec
 
 from lamina.agent.context import NodeContext
-from lamina.agent.inventory.advertisement import Advertisement
+from lamina.agent.inventory.offer_store import NodeOfferStore
 from lamina.core.gpus import Inventory, Mode
 from lamina.core.sharing import Strategy, TimeSlice
 from lamina.errors import Outside
@@ -45,7 +45,7 @@ class TimeSliceManager:
     def __init__(
         self,
         node: NodeContext,
-        advertisement: Advertisement,
+        offers: NodeOfferStore,
         driver: TimeSlices,
         *,
         wanted: TimeSlice | None,
@@ -53,7 +53,7 @@ class TimeSliceManager:
     ) -> None:
         self._node = node
         self._driver = driver
-        self._advertisement = advertisement
+        self._offers = offers
         self._wanted = wanted
         self._report = report
         self._settings: dict[str, _Setting] = {}
@@ -63,24 +63,24 @@ class TimeSliceManager:
 
     async def run(self) -> None:
         failures = FailureLog(log, "Cannot manage time slices: %s")
-        await poll(self.look, self._node.clock, every_s=self._node.settings.poll_s, failures=failures)
+        await poll(self.reconcile, self._node.clock, every_s=self._node.settings.poll_s, failures=failures)
 
-    async def look(self) -> None:
+    async def reconcile(self) -> None:
         """Set lengths that are due, and restore defaults. Raises Outside when the file system refuses."""
-        inventory = self._advertisement.inventory.value
+        inventory = self._offers.inventory.value
         if inventory is None:
             return
         wanted = dict.fromkeys(timesliced_gpus(inventory), self._wanted) if self._wanted is not None else {}
         wanted |= self._node.record.intervals
         self._store(self._changed | wanted.keys())
-        for uuid in sorted(self._changed & self._advertisement.gpus.keys()):
+        for uuid in sorted(self._changed & self._offers.gpus.keys()):
             await self._set(uuid, wanted.get(uuid, TimeSlice.DEFAULT))
         restored = {uuid for uuid, setting in self._settings.items() if uuid not in wanted and not setting.failure}
         self._store(self._changed - restored)
         self._settings = {uuid: setting for uuid, setting in self._settings.items() if uuid in self._changed}
         slices = {uuid: (each.length, each.failure) for uuid, each in self._settings.items() if uuid in wanted}
-        if slices != self._advertisement.state.time_slices:
-            self._advertisement.update(time_slices=slices)
+        if slices != self._offers.state.time_slices:
+            self._offers.update(time_slices=slices)
 
     async def ensure(self, claim: str, lengths: Mapping[str, TimeSlice]) -> None:
         """Have the GPUs of a recorded claim these lengths before it is used. Raises Outside."""

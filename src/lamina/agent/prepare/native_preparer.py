@@ -16,13 +16,13 @@ from lamina.agent.containers.paths import HostPaths, write_limits
 from lamina.agent.context import NodeContext
 from lamina.agent.devices import usage
 from lamina.agent.devices.native_devices import NativeKind, is_mig_device, unit_uuid
-from lamina.agent.inventory.advertisement import Advertisement
+from lamina.agent.inventory.offer_store import NodeOfferStore
+from lamina.agent.mig.grant_partitioner import required_instances
 from lamina.agent.mig.maker import instance_at
-from lamina.agent.mig.on_demand import required_instances
 from lamina.agent.mps.clients import NO_EDITS, ClientEdits
 from lamina.agent.prepare.allocate_response import assigned_devices, visible_devices
+from lamina.agent.prepare.container_identity import owner_of
 from lamina.agent.prepare.plan import PodRef, PreparationPlan, execute_plan, make_plan
-from lamina.agent.prepare.ticket_owner import owner_of
 from lamina.agent.state.gpu_health import ObservedGpu
 from lamina.agent.state.holdings import DeviceIds, Holding
 from lamina.agent.state.record import Record
@@ -36,12 +36,10 @@ from lamina.ports.files import Files
 class StaleDevicePreparer:
     """Such containers may restart with the files that they have; nothing new is made for them."""
 
-    def __init__(
-        self, resource: str, record: Record, advertisement: Advertisement, paths: HostPaths, files: Files
-    ) -> None:
+    def __init__(self, resource: str, record: Record, offers: NodeOfferStore, paths: HostPaths, files: Files) -> None:
         self._resource = resource
         self._record = record
-        self._advertisement = advertisement
+        self._offers = offers
         self._paths = paths
         self._files = files
 
@@ -59,7 +57,7 @@ class StaleDevicePreparer:
             raise NotYet("the node no longer advertises these devices; delete and recreate the pod")
         for bound in (each.bound for each in self._record.of(devices, self._resource) if each.bound is not None):
             for gpu in bound.gpus if bound.mode is Mode.MPS else ():
-                daemon = self._advertisement.daemon(gpu)
+                daemon = self._offers.daemon(gpu)
                 if daemon is None or not daemon.ready:
                     raise NotYet(f"the container is an MPS client on {gpu}, whose daemon is not ready")
 
@@ -89,14 +87,14 @@ class NativeRules(NamedTuple):
 class NativePreparer:
     """Prepares the containers of one node with native devices of one resource."""
 
-    def __init__(self, node: NodeContext, kind: NativeKind, rules: NativeRules, advertisement: Advertisement) -> None:
+    def __init__(self, node: NodeContext, kind: NativeKind, rules: NativeRules, offers: NodeOfferStore) -> None:
         self._node = node
         self._record = node.record
         self._kind = kind
         self._rules = rules
         self._limit_memory = rules.limit_memory and kind.replicated
-        self._advertisement = advertisement
-        self._stale = StaleDevicePreparer(kind.resource, node.record, advertisement, node.paths, node.files)
+        self._offers = offers
+        self._stale = StaleDevicePreparer(kind.resource, node.record, offers, node.paths, node.files)
 
     async def prepare(self, ids: Iterable[str]) -> None:
         """Make what the owner of these devices needs. Raises LaminaError with the reason if that fails."""
@@ -113,7 +111,7 @@ class NativePreparer:
             )
         units = sorted(set(map(unit_uuid, devices)))
         await self._rules.require_unpartitioned([unit for unit in units if not is_mig_device(unit)])
-        state = self._advertisement.state
+        state = self._offers.state
         gpus = state.units if self._rules.mode is Mode.MPS else state.units_without_mps
         if missing := [unit for unit in units if is_mig_device(unit) and unit not in gpus]:
             raise NotYet(
@@ -150,7 +148,7 @@ class NativePreparer:
         units = {unit for bound in plan.names.values() for unit in bound.gpus}
         self._node.record.require_unclaimed(units)
         granted = required_instances(self._node)
-        for device in self._advertisement.state.mig_devices:
+        for device in self._offers.state.mig_devices:
             if device.uuid in units and instance_at(device.gpu, device.instance) in granted:
                 raise NotYet(f"the MIG device {device.uuid} has been granted to another pod")
 
@@ -178,7 +176,7 @@ class NativePreparer:
 
     def _visible(self, container: ContainerGrant) -> str:
         units = [share.gpu for share in container.shares]
-        state = self._advertisement.state
+        state = self._offers.state
         assigned = assigned_devices(units, state.gpus, state.mig_devices)
         return visible_devices(assigned, self._rules.config)
 

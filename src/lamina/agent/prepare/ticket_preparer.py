@@ -19,10 +19,10 @@ from lamina.agent.containers.paths import write_limits
 from lamina.agent.context import NodeContext
 from lamina.agent.devices import usage
 from lamina.agent.devices.tickets import TicketKind
-from lamina.agent.mig.on_demand import OnDemandMig
+from lamina.agent.mig.grant_partitioner import GrantPartitioner
 from lamina.agent.mps.sharing import GrantClients
+from lamina.agent.prepare.container_identity import Owner, assign_names, owner_of
 from lamina.agent.prepare.plan import PodRef, PreparationPlan, WriteLimits, execute_plan, make_plan
-from lamina.agent.prepare.ticket_owner import Owner, assign_names, owner_of
 from lamina.agent.state.gpu_health import ObservedGpu
 from lamina.agent.state.holdings import Instance
 from lamina.core.grants import Grant
@@ -39,21 +39,21 @@ class TicketPreparer:
         self,
         node: NodeContext,
         kind: TicketKind,
-        on_demand: OnDemandMig,
+        on_demand: GrantPartitioner,
         clients: GrantClients,
         *,
         gpus: Callable[[], Mapping[str, ObservedGpu]],
-        sweep: Callable[[], Awaitable[None]],
+        release_gone: Callable[[], Awaitable[None]],
         write_limits: WriteLimits = write_limits,
     ) -> None:
-        """`gpus` returns what containers with grants may use; `sweep` releases what pods had that are gone."""
+        """`gpus` returns what containers with grants may use; `release_gone` releases what pods had that are gone."""
         self._node = node
         self._record = node.record
         self._kind = kind
         self._on_demand = on_demand
         self._clients = clients
         self._gpus = gpus
-        self._sweep = sweep
+        self._release_gone = release_gone
         self._write_limits = write_limits
 
     async def prepare(self, ids: Iterable[str]) -> None:
@@ -69,7 +69,7 @@ class TicketPreparer:
         try:
             devices = await self._bring_into_mode(plan, grant.pod_uid)
         except (NotYet, BadInput):
-            await self._sweep()  # what is in the way may belong to a pod that is gone
+            await self._release_gone()  # what is in the way may belong to a pod that is gone
             devices = await self._bring_into_mode(plan, grant.pod_uid)
         execute_plan(plan, self._record, self._node.files, self._write_limits, devices)
         names = ", ".join(sorted({bound.container for bound in plan.names.values()}))

@@ -11,9 +11,9 @@ import asyncio
 import logging
 from typing import NamedTuple
 
-from lamina.agent.claims.preparer import ClaimPreparer
-from lamina.agent.claims.unit import ClaimRef
 from lamina.agent.context import NodeContext
+from lamina.agent.resource_claims.preparer import ClaimPreparer
+from lamina.agent.resource_claims.unit import ClaimRef
 from lamina.dra.claims import allocated
 from lamina.dra.conditions import awaited, reported_devices
 from lamina.errors import LaminaError, NotYet, Outside
@@ -50,7 +50,7 @@ class ClaimBinding:
         failures = FailureLog(log, "Cannot report that claims are prepared: %s")
         async with asyncio.TaskGroup() as group:
             group.create_task(self._follow())
-            group.create_task(poll(self.look, self._node.clock, every_s=LOOK_S, failures=failures))
+            group.create_task(poll(self.reconcile, self._node.clock, every_s=LOOK_S, failures=failures))
 
     async def _follow(self) -> None:
         async for kind, claim in follow(self._node.kube, self._node.clock, RESOURCE_CLAIMS, trim=_trim):
@@ -70,7 +70,7 @@ class ClaimBinding:
         if self._node.record.claims.get(uid) is not None and (gone or not self._is_here(claim)):
             self._gone.add(uid)
 
-    async def look(self) -> None:
+    async def reconcile(self) -> None:
         """Prepare what waits, and release what is not wanted any more. Raises Outside."""
         for uid, waiting in list(self._waiting.items()):
             with self._node.aside.around("claim to prepare", str(waiting.ref), passing=Outside):

@@ -10,7 +10,7 @@ from collections.abc import Iterator
 from pathlib import Path
 
 from lamina.agent.context import NodeContext
-from lamina.agent.inventory.advertisement import Advertisement
+from lamina.agent.inventory.offer_store import NodeOfferStore
 from lamina.agent.mps.clients import NO_EDITS, ClientEdits, ClientLimits, client_edits
 from lamina.agent.mps.lifecycle import DaemonLifecycle, JournaledDaemon, RestartBackoff
 from lamina.agent.state.holdings import PreparedClaim, PreparedMps, PreparedRequest
@@ -38,16 +38,16 @@ class InRecord:
 class ClaimDaemons:
     """The daemons of one node's claims. `root` is the directory of MPS for new ones."""
 
-    def __init__(self, node: NodeContext, advertisement: Advertisement, mps: Mps, root: Path) -> None:
+    def __init__(self, node: NodeContext, offers: NodeOfferStore, mps: Mps, root: Path) -> None:
         self._node = node
-        self._advertisement = advertisement
+        self._offers = offers
         self._lifecycle = DaemonLifecycle(mps, node.nvml, InRecord(), node.files)
         self._backoffs: dict[str, RestartBackoff] = {}
         self.root = root
 
     async def run(self) -> None:
-        """Look forever."""
-        await poll(self.look, self._node.clock, every_s=self._node.settings.poll_s)
+        """Reconcile forever."""
+        await poll(self.reconcile, self._node.clock, every_s=self._node.settings.poll_s)
 
     async def start(self, claim: PreparedClaim) -> None:
         """Have the daemons of a recorded claim run with their limits. Raises NotYet with the processes that are in the
@@ -59,12 +59,12 @@ class ClaimDaemons:
     async def stop(self, claim: PreparedClaim) -> None:
         """End the daemons of a claim whose programs have ended. Raises Outside."""
         for home, mps in daemon_homes(claim):
-            present = mps.exclusive and mps.gpu in self._advertisement.gpus
+            present = mps.exclusive and mps.gpu in self._offers.gpus
             await self._lifecycle.stop(home, present=present)
             self._node.files.remove_tree(home.root)
             self._backoffs.pop(str(home.root), None)
 
-    async def look(self) -> None:
+    async def reconcile(self) -> None:
         """Start daemons that have ended. Raises nothing: a failure is logged and reported, and tried again."""
         for claim in self._node.record.claims.values():
             for home, mps in daemon_homes(claim) if claim.ready else ():
@@ -93,7 +93,7 @@ class ClaimDaemons:
     def _may_run(self, claim: PreparedClaim, mps: PreparedMps) -> bool:
         """Whether the GPU is healthy and the claim still prepared: asking the daemon took time."""
         units = [share.gpu for each in claim.requests if each.mps == mps for share in each.grant.shares]
-        observed, current = self._advertisement.state.units, self._node.record.claims.get(claim.uid)
+        observed, current = self._offers.state.units, self._node.record.claims.get(claim.uid)
         healthy = all(unit in observed and observed[unit].healthy for unit in units)
         return healthy and current is not None and current.ready
 

@@ -10,9 +10,9 @@ from typing import Any
 
 from lamina.agent.context import NodeContext
 from lamina.agent.devices.usage import DevicesInUse, devices_in_use
-from lamina.agent.inventory.advertisement import Advertisement
 from lamina.agent.inventory.builder import OnDemandInstances
-from lamina.agent.mig.on_demand import required_instances
+from lamina.agent.inventory.offer_store import NodeOfferStore
+from lamina.agent.mig.grant_partitioner import required_instances
 from lamina.agent.state.gpu_health import ObservedGpu
 from lamina.agent.state.holdings import Instance
 from lamina.core.mig import Placed
@@ -27,9 +27,9 @@ from lamina.ports.kube import GRANTS
 class Doors:
     """What the pods of one node have. The watch of pods says which there are."""
 
-    def __init__(self, node: NodeContext, advertisement: Advertisement) -> None:
+    def __init__(self, node: NodeContext, offers: NodeOfferStore) -> None:
         self._node = node
-        self._advertisement = advertisement
+        self._offers = offers
         self._unread: dict[str, tuple[str, str]] = {}
         """Pods whose grants have not been read, by UID."""
         self._granted: dict[str, Mapping[str, str]] = {}
@@ -46,7 +46,7 @@ class Doors:
         self._unread.pop(uid, None)
         self._granted.pop(uid, None)
 
-    async def look(self) -> None:
+    async def refresh(self) -> None:
         """Read the grants of new pods. Raises Outside."""
         for uid, (namespace, name) in list(self._unread.items()):
             found: Mapping[str, str] = {}
@@ -59,7 +59,7 @@ class Doors:
 
     @property
     def _others(self) -> DevicesInUse:
-        return devices_in_use(self._node.record.allocations, self._advertisement.state.mode)
+        return devices_in_use(self._node.record.allocations, self._offers.state.mode)
 
     @property
     def in_use(self) -> Set[str]:
@@ -83,12 +83,12 @@ class Doors:
 REFUSED_S = 60.0
 
 
-class ClaimOffer:
+class DraDevices:
     """The devices of one node. What NVML tells of a GPU once and for all is asked when it is first seen."""
 
-    def __init__(self, node: NodeContext, advertisement: Advertisement, doors: Doors) -> None:
+    def __init__(self, node: NodeContext, offers: NodeOfferStore, doors: Doors) -> None:
         self._node = node
-        self._advertisement = advertisement
+        self._offers = offers
         self.doors = doors
         self._bus_ids: Mapping[str, str] = {}
         self._versions = DriverVersions()
@@ -97,10 +97,10 @@ class ClaimOffer:
         self._refused: dict[str, float] = {}
         """Until when GPUs have a taint, by UUID."""
 
-    async def look(self) -> None:
+    async def refresh(self) -> None:
         """Read grants of new pods, and ask NVML about new GPUs or another driver. Raises Outside."""
-        await self.doors.look()
-        state = self._advertisement.state
+        await self.doors.refresh()
+        state = self._offers.state
         if (state.driver or "") != self._versions.driver:
             cuda = await self._node.nvml.cuda_version()
             self._versions = DriverVersions(state.driver or "", cuda)
@@ -111,7 +111,7 @@ class ClaimOffer:
     @property
     def known(self) -> bool:
         """Whether all that decides the offer has been asked."""
-        state = self._advertisement.state
+        state = self._offers.state
         known = None not in (state.cordoned, state.labelled, state.on_demand)
         return bool(state.driver) and self.doors.synced and known
 
@@ -119,12 +119,12 @@ class ClaimOffer:
     def devices(self) -> list[OfferedDevice]:
         """All devices that the configuration lets claims have, in use or not, in their order."""
         used = self._node.record.claimed.keys()
-        parents = {device.gpu for device in self._advertisement.state.mig_devices if device.uuid in used}
+        parents = {device.gpu for device in self._offers.state.mig_devices if device.uuid in used}
         return offered_devices(self._gpus, self._versions, {*used, *parents}, self._node.settings.dra_driver)
 
     @property
     def _gpus(self) -> list[OfferedGpu]:
-        state = self._advertisement.state
+        state = self._offers.state
         return [
             OfferedGpu(
                 facts=gpu.facts,
@@ -140,7 +140,7 @@ class ClaimOffer:
 
     def _options(self, gpu: ObservedGpu) -> PartitionOptions | None:
         """What claims may make of a GPU: the same as grants, in all profiles where no rule restricts them."""
-        state, facts = self._advertisement.state, gpu.facts
+        state, facts = self._offers.state, gpu.facts
         card = mig_card(facts.pci_device)
         if card is None or not self.counts or facts.uuid not in (state.partitionable or ()):
             return None
@@ -159,7 +159,7 @@ class ClaimOffer:
     @property
     def free(self) -> list[OfferedDevice]:
         """Those that no container has by another door, that are not cordoned, and that no MPS daemon has."""
-        state = self._advertisement.state
+        state = self._offers.state
         taken = self.doors.in_use | state.daemons.keys() | (state.cordoned or frozenset())
         return [device for device in self.devices if not {device.uuid, device.gpu} & taken]
 
@@ -174,13 +174,13 @@ class ClaimOffer:
 
     def changed(self) -> None:
         """Let the other doors know what claims hold now."""
-        self._advertisement.update()
+        self._offers.update()
 
 
-async def looked(offer: ClaimOffer) -> bool:
+async def refreshed(offer: DraDevices) -> bool:
     """Ask, and return whether the offer is known. Where NVML or the API server does not answer, it is as it was."""
     try:
-        await offer.look()
+        await offer.refresh()
     except Outside:
         return False
     return offer.known

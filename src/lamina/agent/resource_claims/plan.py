@@ -11,14 +11,14 @@ from typing import NamedTuple
 
 from msgspec import structs
 
-from lamina.agent.claims.daemons import ClaimDaemons, mps_edits
 from lamina.agent.containers import cdi
 from lamina.agent.containers.paths import HostPaths
 from lamina.agent.context import NodeContext
-from lamina.agent.inventory.reducer import AdvertisementState
-from lamina.agent.mig.on_demand import OnDemandMig
+from lamina.agent.inventory.reducer import OfferState
+from lamina.agent.mig.grant_partitioner import GrantPartitioner
 from lamina.agent.nvidia.time_slices import TimeSliceManager
 from lamina.agent.prepare.plan import ContainerPlan, PodRef, PreparationPlan, make_plan
+from lamina.agent.resource_claims.daemons import ClaimDaemons, mps_edits
 from lamina.agent.state.gpu_health import ObservedGpu
 from lamina.agent.state.holdings import Instance, PreparedClaim, PreparedRequest, account_shares, instance_of, shares_of
 from lamina.core.gpus import Mode
@@ -28,7 +28,7 @@ from lamina.dra.names import cdi_name
 class ClaimInstances:
     """Those of one node."""
 
-    def __init__(self, node: NodeContext, on_demand: OnDemandMig) -> None:
+    def __init__(self, node: NodeContext, on_demand: GrantPartitioner) -> None:
         self._node = node
         self._on_demand = on_demand
 
@@ -80,7 +80,7 @@ class ClaimSharing(NamedTuple):
 
 
 def claims_plan(
-    wanted: Iterable[PreparedClaim], recorded: Iterable[PreparedClaim], state: AdvertisementState, paths: HostPaths
+    wanted: Iterable[PreparedClaim], recorded: Iterable[PreparedClaim], state: OfferState, paths: HostPaths
 ) -> PreparationPlan:
     """For the claims `wanted`, which may have accounts with `recorded` ones.
 

@@ -17,16 +17,16 @@ from typing import NamedTuple
 
 from msgspec import structs
 
-from lamina.agent.claims.dra_devices import ClaimOffer
-from lamina.agent.claims.plan import ClaimInstances, ClaimSharing, claims_plan, with_devices
-from lamina.agent.claims.quotas import ClaimQuotas
-from lamina.agent.claims.unit import ClaimRef, ClaimUnit, UnitReader
 from lamina.agent.containers import cdi
 from lamina.agent.containers.libraries import remove_unused
 from lamina.agent.containers.paths import LIMITS, USAGE, folder_name, write_limits
 from lamina.agent.context import NodeContext
-from lamina.agent.inventory.advertisement import Advertisement
+from lamina.agent.inventory.offer_store import NodeOfferStore
 from lamina.agent.prepare.plan import WriteLimits, write_folders, write_plan
+from lamina.agent.resource_claims.dra_devices import DraDevices
+from lamina.agent.resource_claims.plan import ClaimInstances, ClaimSharing, claims_plan, with_devices
+from lamina.agent.resource_claims.quotas import ClaimQuotas
+from lamina.agent.resource_claims.unit import ClaimRef, ClaimUnit, UnitReader
 from lamina.agent.state.holdings import PreparedClaim, PreparedMps, PreparedRequest
 from lamina.core.grants import ContainerGrant
 from lamina.dra.claims import AllocatedClaim, ClaimedDevice
@@ -56,8 +56,8 @@ class ClaimPreparer:
     def __init__(
         self,
         node: NodeContext,
-        offer: ClaimOffer,
-        advertisement: Advertisement,
+        offer: DraDevices,
+        offers: NodeOfferStore,
         sharing: ClaimSharing,
         instances: ClaimInstances,
         write_limits: WriteLimits = write_limits,
@@ -67,7 +67,7 @@ class ClaimPreparer:
         self._node = node
         self._record = node.record
         self._offer = offer
-        self._advertisement = advertisement
+        self._offers = offers
         self._write_limits = write_limits
         self._turn = asyncio.Lock()
         self._quotas = ClaimQuotas(node)
@@ -147,7 +147,7 @@ class ClaimPreparer:
 
     async def _prepare_new(self, unit: ClaimUnit, asked: Set[str]) -> None:
         """`asked` are the UIDs of the claims for which kubelet asks."""
-        await self._offer.look()
+        await self._offer.refresh()
         offered = {device.name: device for device in self._offer.devices}
         prepared = [structs.replace(each, asked=each.uid in asked) for each in self._prepared(unit, offered)]
         new = {claim.uid for claim in unit.claims}
@@ -157,7 +157,7 @@ class ClaimPreparer:
             self._check_doors(each)
             require_room(each.shares, held, offered.values())
             held[str(each)] = each.shares
-        plan = claims_plan(prepared, self._record.claims.values(), self._advertisement.state, self._node.paths)
+        plan = claims_plan(prepared, self._record.claims.values(), self._offers.state, self._node.paths)
         self._record.put_claims(*prepared)
         for each in prepared:
             self._quotas.prepared(each)
@@ -216,7 +216,7 @@ class ClaimPreparer:
         for share in claim.shares:
             for unit in (share.gpu, parents.get(share.gpu, share.gpu)):
                 self._offer.doors.require_unused(unit)
-                daemon = self._advertisement.daemon(unit)
+                daemon = self._offers.daemon(unit)
                 if daemon is not None and daemon.made:
                     raise NotYet(f"{unit} is in mode mps, and its daemon is {daemon.state.value}; the claim waits")
 
@@ -236,7 +236,7 @@ class ClaimPreparer:
         limits = [paths.containers / folder_name(ref.claim, ref.request) / LIMITS for ref in accounts]
         if not partitioned and all(map(files.has_file, [*(paths.cdi / name for name in names), *limits])):
             return claim
-        plan = claims_plan([claim], self._record.claims.values(), self._advertisement.state, paths)
+        plan = claims_plan([claim], self._record.claims.values(), self._offers.state, paths)
         missing = {folder: each for folder, each in plan.folders.items() if not files.has_file(folder / LIMITS)}
         write_folders(missing, files, self._write_limits)
         for path, content in plan.specs(devices).items():

@@ -5,8 +5,8 @@ import logging
 from collections.abc import Mapping
 from typing import Any
 
-from lamina.agent.claims.dra_devices import ClaimOffer, looked
 from lamina.agent.context import NodeContext
+from lamina.agent.resource_claims.dra_devices import DraDevices, refreshed
 from lamina.dra.conditions import with_conditions
 from lamina.dra.slices import COUNTERS, DIGEST, digest_of, generation, node_slices
 from lamina.ports.kube import NODES, RESOURCE_SLICES, NotFound, Object, Refused, follow
@@ -58,19 +58,19 @@ def _trim(found: Object) -> Object:
 class SlicePublisher:
     """Compares what is offered with what the watch has seen. A write that fails is repeated."""
 
-    def __init__(self, node: NodeContext, offer: ClaimOffer, watch: SliceWatch) -> None:
+    def __init__(self, node: NodeContext, offer: DraDevices, watch: SliceWatch) -> None:
         self._node = node
         self._offer = offer
         self._watch = watch
 
     async def run(self) -> None:
         failures = FailureLog(log, "Cannot write the ResourceSlices: %s")
-        await poll(self.look, self._node.clock, every_s=self._node.settings.poll_s, failures=failures)
+        await poll(self.reconcile, self._node.clock, every_s=self._node.settings.poll_s, failures=failures)
 
-    async def look(self) -> None:
+    async def reconcile(self) -> None:
         """Write what differs. Raises Outside."""
         published = self._watch.published
-        if published is None or not await looked(self._offer):
+        if published is None or not await refreshed(self._offer):
             return
         wanted = self._wanted(published)
         for each in sorted(wanted, key=lambda each: COUNTERS not in each["spec"]):

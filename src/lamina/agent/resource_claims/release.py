@@ -8,8 +8,8 @@ import logging
 from collections.abc import Mapping
 from pathlib import Path
 
-from lamina.agent.claims.preparer import ClaimPreparer
 from lamina.agent.context import NodeContext
+from lamina.agent.resource_claims.preparer import ClaimPreparer
 from lamina.agent.state.holdings import PreparedClaim
 from lamina.dra.claims import read_claim
 from lamina.errors import NotYet
@@ -36,9 +36,9 @@ class ClaimReleaser:
 
     async def run(self) -> None:
         failures = FailureLog(log, "Cannot release claims that are gone: %s")
-        await poll(self.sweep, self._node.clock, every_s=_EVERY_S, delay_s=_EVERY_S, failures=failures)
+        await poll(self.reconcile, self._node.clock, every_s=_EVERY_S, delay_s=_EVERY_S, failures=failures)
 
-    async def sweep(self) -> None:
+    async def reconcile(self) -> None:
         """Release what can be released now. Raises Outside when the API server does not answer."""
         now, gone = self._node.clock.monotonic(), {}
         for claim in self._node.record.claims.values():

@@ -4,8 +4,7 @@ holdings       who holds GPUs: containers of pods, and requests of ResourceClaim
 record         all holdings by CDI name, on disk
 settings       the node's name and folders
 cluster        pods and grants, as this node reads them
-observed_node  the Node object as it was last observed
+observed       values with watchers, such as the Node object as it was last observed
 nvidia_config  the configuration of NVIDIA's device plugin that applies
 gpu_health     NVML's facts and errors -> which GPUs are healthy
-observable     a value with watchers
 """

@@ -14,7 +14,7 @@ from lamina.ports.mps.service_client import SOCKET
 DRIVER = ("libcuda.so.1", "libnvidia-ml.so.1")
 LIBRARIES = (*DRIVER, "libcuda.so")
 """The facade: the driver's two libraries, and the name by which linkers and some programs know the first."""
-_LONGEST_DRIVER = 63
+_MAX_DRIVER_NAME = 63
 COVER = "lamina-cover"
 """The program that mounts the facade over the driver's files in a container."""
 
@@ -64,9 +64,9 @@ class AgentSettings:
         """The same with absolute paths. Raises BadInput for settings that cannot work."""
         if not self.node:
             raise BadInput("the agent has no node name; set --node or NODE_NAME to the name that Kubernetes knows")
-        if not is_object_name(self.dra_driver) or len(self.dra_driver) > _LONGEST_DRIVER:
+        if not is_object_name(self.dra_driver) or len(self.dra_driver) > _MAX_DRIVER_NAME:
             raise BadInput(
-                f"--dra-driver must be a name such as {CLAIM_DRIVER} of at most {_LONGEST_DRIVER} characters, got "
+                f"--dra-driver must be a name such as {CLAIM_DRIVER} of at most {_MAX_DRIVER_NAME} characters, got "
                 f"{self.dra_driver!r}"
             )
         facade = self.facade_dir or native.path("facade/libcuda.so.1").parent

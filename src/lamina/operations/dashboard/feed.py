@@ -11,8 +11,8 @@ from collections.abc import Callable
 from functools import partial
 from typing import NamedTuple
 
-from lamina.agent.mig.partitioner import LABEL as MIG_CONFIGURATION
-from lamina.agent.mig.partitioner import STATE as MIG_STATE
+from lamina.agent.mig.label_partitioner import LABEL as MIG_CONFIGURATION
+from lamina.agent.mig.label_partitioner import STATE as MIG_STATE
 from lamina.configuration import CONFIG_MAP, CONFIG_MAP_NAMESPACE
 from lamina.errors import BadInput, Outside
 from lamina.operations.dashboard.board import Board
