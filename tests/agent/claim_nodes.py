@@ -76,7 +76,7 @@ class ClaimNode(Node):
         self.doors = Doors(self.context, self.offers)
         self.doors.synced = True
         self.offer = DraDevices(self.context, self.offers, self.doors)
-        self.daemons = ClaimDaemons(self.context, self.offers, self.mps, self.root / "mps")
+        self.daemons = ClaimDaemons(self.context, self.offers, self.daemons.lifecycle, self.root / "mps")
         self.time_slices = TimeSliceManager(self.context, self.offers, self.lengths, wanted=None, report=self._reported)
         self.claims = self.claim_preparer(self._write_limits)
         self.watch = SliceWatch(self.context)

@@ -60,8 +60,7 @@ class Node:
             fake_context(self.root, nvml=self.nvml, record=self.record, clock=self.clock),
             self.offer,
             SharedGpus(replicas, self.root / root),
-            lifecycle=DaemonLifecycle(self.mps, self.nvml, kept, self.files),
-            journal=kept,
+            lifecycle=DaemonLifecycle(self.mps, self.nvml, kept, self.files, self.clock),
             report=self._reported,
         )
         self.observe()

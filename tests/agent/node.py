@@ -119,8 +119,7 @@ def mps_daemons(node: NodeContext, mps: FakeMps) -> tuple[DaemonSupervisor, Node
         node,
         offer,
         SharedGpus(0, node.settings.state_dir / "mps"),
-        lifecycle=DaemonLifecycle(mps, node.nvml, journal, node.files),
-        journal=journal,
+        lifecycle=DaemonLifecycle(mps, node.nvml, journal, node.files, node.clock),
         report=_unreported,
     )
     return supervisor, offer

@@ -6,8 +6,7 @@ from typing import Any
 
 import pytest
 
-from lamina.agent.mps.lifecycle import PAUSES_S
-from lamina.agent.resource_claims.teardown import end_claim_daemons
+from lamina.agent.mps.lifecycle import PAUSES_S, end_daemons
 from lamina.core.sharing import TimeSlice
 from lamina.dra.names import cdi_name
 from lamina.errors import BadInput, LaminaError, NotYet, Outside
@@ -152,11 +151,8 @@ async def test_a_daemon_of_an_unhealthy_gpu_is_not_started_again(node: ClaimNode
 
 async def test_uninstalling_ends_the_daemons(node: ClaimNode) -> None:
     await by_mps(node, "c", WHOLE)
-    assert await end_claim_daemons(node.root / "record.json", node.mps, node.nvml, Files()) == []
+    assert await end_daemons(node.context.settings.mps, node.mps, node.nvml, Files(), node.clock) == []
     assert (node.mps.daemons, node.nvml.exclusive) == ({}, set())
-    (node.root / "record.json").write_text("odd")
-    (failure,) = await end_claim_daemons(node.root / "record.json", node.mps, node.nvml, Files())
-    assert failure.startswith("cannot read the record")
 
 
 async def test_a_whole_gpu_has_turns_of_the_length_of_its_claim(node: ClaimNode) -> None:

@@ -388,7 +388,7 @@ async def test_what_a_dead_agent_left_of_mps_is_taken_back_and_what_others_set_i
     node.start(10)
     await node.reconcile()
     node.nvml.exclusive.add("GPU-theirs")
-    assert await end_daemons(node.root / "mps.json", node.mps, node.nvml, node.files) == []
+    assert await end_daemons(node.root / "mps.json", node.mps, node.nvml, node.files, node.clock) == []
     assert node.traces() == ([], ["GPU-theirs"], [], b"{}")
 
 
@@ -396,11 +396,11 @@ async def test_gpus_whose_compute_mode_cannot_be_given_back_are_named_with_the_c
     node.start(10)
     await node.reconcile()
     node.nvml.broken = "Driver Not Loaded"
-    failures = await end_daemons(node.root / "mps.json", node.mps, node.nvml, node.files)
+    failures = await end_daemons(node.root / "mps.json", node.mps, node.nvml, node.files, node.clock)
     commands = [f"nvidia-smi -i {gpu} -c DEFAULT" for gpu in (FIRST, SECOND)]
     assert all(command in each for command, each in zip(commands, failures, strict=True))
     (node.root / "mps.json").write_text("[")
-    (sentence,) = await end_daemons(node.root / "mps.json", node.mps, node.nvml, node.files)
+    (sentence,) = await end_daemons(node.root / "mps.json", node.mps, node.nvml, node.files, node.clock)
     assert "cannot read the list of MPS daemons" in sentence
 
 

@@ -75,7 +75,7 @@ def test_nothing_goes_while_an_agent_runs(node: dict[str, Path]) -> None:
 def test_what_cannot_be_removed_is_reported_and_the_rest_is_removed(node: dict[str, Path], tmp_path: Path) -> None:
     kept = DaemonJournal(node["state_dir"] / "mps.json", Files())
     kept.put(
-        "GPU-1", JournaledDaemon(root=str(tmp_path / "mps"), limits=ClientLimits(memory_mib=1, threads_percent=10))
+        JournaledDaemon(gpu="GPU-1", root=str(tmp_path / "mps"), limits=ClientLimits(memory_mib=1, threads_percent=10))
     )
     reported = clean(node)
     assert reported.returncode == 0 and "reset it with nvidia-smi -i GPU-1 -c DEFAULT" in reported.stderr

@@ -84,7 +84,7 @@ async def test_uninstalling_unmounts(tmp_path: Path) -> None:
     node = ServedNode(tmp_path)
     node.start(10)
     await node.reconcile()
-    assert await end_daemons(node.root / "mps.json", node.mps, node.nvml, node.files) == []
+    assert await end_daemons(node.root / "mps.json", node.mps, node.nvml, node.files, node.clock) == []
     assert (node.mps.mounts.table, node.traces()) == ({}, ([], [], [], b"{}"))
 
 

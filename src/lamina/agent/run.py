@@ -254,7 +254,7 @@ async def _make_parts(node: NodeContext, ports: AgentPorts) -> dict[str, Part]:
         wanted=node.config.for_node(node.node).time_slice,
         report=time_slice_events(node.events, node.node),
     )
-    claims = ClaimSharing(ClaimDaemons(node, offers, ports.mps, mps_root(node)), time_slices)
+    claims = ClaimSharing(ClaimDaemons(node, offers, mps.daemons.lifecycle, mps_root(node)), time_slices)
     publisher = InventoryPublisher(node.cluster, offers.inventory, node.clock)
     with contextlib.suppress(Outside):
         await partitioner.advertise()

@@ -66,17 +66,15 @@ async def _unmount(state_dir: Path) -> None:
 async def _end_daemons(state_dir: Path) -> list[str]:
     """End the MPS daemons of the agent that used this directory. Returns a sentence for each failure."""
     from lamina.agent.mps.lifecycle import end_daemons
-    from lamina.agent.resource_claims.teardown import end_claim_daemons
     from lamina.agent.state.settings import AgentSettings
     from lamina.mps.local_daemons import local_daemons
+    from lamina.ports.clock import SystemClock
     from lamina.ports.files import Files
     from lamina.ports.mps.program import CONTROL
     from lamina.ports.nvml import DriverNvml
 
     settings, nvml = AgentSettings(node="", state_dir=state_dir), DriverNvml()
     try:
-        daemons, files = local_daemons(CONTROL, 0), Files()
-        claimed = await end_claim_daemons(settings.record, daemons, nvml, files)
-        return [*claimed, *await end_daemons(settings.mps, daemons, nvml, files)]
+        return await end_daemons(settings.mps, local_daemons(CONTROL, 0), nvml, Files(), SystemClock())
     finally:
         await nvml.close()

@@ -20,7 +20,7 @@ from lamina.agent.context import NodeContext
 from lamina.agent.devices.native_devices import all_native
 from lamina.agent.inventory.offer_store import NodeOfferStore
 from lamina.agent.mps.clients import ClientLimits, client_limits
-from lamina.agent.mps.lifecycle import DaemonJournal, DaemonLifecycle, JournaledDaemon, RestartBackoff
+from lamina.agent.mps.lifecycle import DaemonLifecycle, JournaledDaemon
 from lamina.core.gpus import Mode
 from lamina.core.mps import MpsDaemon, MpsState
 from lamina.errors import BadInput, NotYet, Outside
@@ -29,8 +29,6 @@ from lamina.ports.polling import poll
 
 log = logging.getLogger(__name__)
 
-MAX_TIMEOUTS = 3
-"""A daemon that does not answer as many requests in a row is restarted."""
 _MAX_NAMES = 3
 _KIND = "MPS daemon"
 
@@ -62,19 +60,17 @@ class DaemonSupervisor:
         shared: SharedGpus,
         *,
         lifecycle: DaemonLifecycle,
-        journal: DaemonJournal,
         report: ReportDaemon,
     ) -> None:
         self._node = node
         self._offers = offers
         self._shared = shared
-        self._lifecycle = lifecycle
-        self._journal = journal
+        self.lifecycle = lifecycle
+        self._journal = lifecycle.journal
         self._report = report
-        self._backoffs: dict[str, RestartBackoff] = {}
         self._daemons: dict[str, MpsDaemon] = {}
         self._turns: defaultdict[str, asyncio.Lock] = defaultdict(asyncio.Lock)
-        for gpu in journal.gpus:
+        for gpu in self._journal.gpus:
             self._daemons[gpu] = self._daemon(gpu, MpsState.STARTING, "the agent has just started")
         self._advertise()
 
@@ -89,7 +85,7 @@ class DaemonSupervisor:
             assert journaled is not None
             try:
                 as_desired = journaled == self._desired(gpu)
-                if as_desired and await self._lifecycle.limits_of(self.home(gpu)) == journaled.limits:
+                if as_desired and await self.lifecycle.limits_of(self.home(gpu)) == journaled.limits:
                     self._daemons[gpu] = self._daemon(gpu, MpsState.READY)
             except (BadInput, Outside) as reason:
                 log.info("Not taking over the MPS daemon of %s yet: %s", gpu, reason)
@@ -179,46 +175,35 @@ class DaemonSupervisor:
 
     async def _ensure_running(self, gpu: str, target: JournaledDaemon, *, started_before: bool) -> MpsDaemon | None:
         """Make the daemon run with the limits of `target`. Returns its state if it does not run."""
-        backoff, home = self._backoffs.setdefault(gpu, RestartBackoff()), Home(gpu, Path(target.root))
         if started_before:
             try:
-                limits = await self._lifecycle.limits_of(home)
-            except MpsServiceDown as error:
-                return self._daemon(gpu, MpsState.FAILED, str(error))  # the daemon may run, and have clients
-            except Hangs as error:
-                backoff.timeouts += 1
-                if backoff.timeouts < MAX_TIMEOUTS:
-                    return self._daemon(gpu, MpsState.FAILED, str(error))
-            except Outside as error:
-                log.debug("%s", error)
-            else:
-                if limits != target.limits:
-                    await self._lifecycle.configure(home, target.limits)
-                await self._node.nvml.set_exclusive(gpu, True)
-                backoff.record_success(self._node.clock.monotonic())
-                return None
-        return await self._restart(home, target, backoff)
+                if await self.lifecycle.is_running(target):
+                    return None
+            except (MpsServiceDown, Hangs) as error:
+                return self._daemon(gpu, MpsState.FAILED, str(error))  # it may run, and have clients
+        return await self._restart(target)
 
-    async def _restart(self, home: Home, target: JournaledDaemon, backoff: RestartBackoff) -> MpsDaemon | None:
+    async def _restart(self, target: JournaledDaemon) -> MpsDaemon | None:
         """Start the daemon if it may start. Returns its state if it does not run then."""
-        observed, now = self._offers.gpus.get(home.gpu), self._node.clock.monotonic()
+        gpu, backoff = target.gpu, self.lifecycle.backoffs[target.key]
+        observed, now = self._offers.gpus.get(gpu), self._node.clock.monotonic()
         if observed is None or not observed.healthy:
             reason = f"the GPU is unhealthy: {observed.reason}" if observed else "NVML does not list the GPU"
-            return self._daemon(home.gpu, MpsState.WAITING, reason)
+            return self._daemon(gpu, MpsState.WAITING, reason)
         if not backoff.may_start(now):
-            before = self._daemons.get(home.gpu)
-            return before if before and not before.ready else self._daemon(home.gpu, MpsState.FAILED, "it has ended")
-        await self._lifecycle.clear(home)
-        pids = [str(process.pid) for process in await self._node.nvml.processes(home.gpu)]
-        if home.gpu in self._offers.state.to_partition:
-            return self._daemon(home.gpu, MpsState.WAITING, "the node's label partitions the GPU")
-        others = self._pods(home.gpu).others  # again, because the calls above took time
+            before = self._daemons.get(gpu)
+            return before if before and not before.ready else self._daemon(gpu, MpsState.FAILED, "it has ended")
+        await self.lifecycle.clear(target.home)
+        pids = [str(process.pid) for process in await self._node.nvml.processes(gpu)]
+        if gpu in self._offers.state.to_partition:
+            return self._daemon(gpu, MpsState.WAITING, "the node's label partitions the GPU")
+        others = self._pods(gpu).others  # again, because the calls above took time
         if others or pids:
             users = _subject("pod", others) if others else _subject("process", pids)
-            return self._daemon(home.gpu, MpsState.WAITING, f"{users} using the GPU")
-        self._reserve(home.gpu, target)
+            return self._daemon(gpu, MpsState.WAITING, f"{users} using the GPU")
+        self._reserve(gpu, target)
         backoff.record_start(now)
-        await self._lifecycle.start(home, target.limits, for_grants=target.for_grants)
+        await self.lifecycle.start(target)
         backoff.record_success(now)
         return None
 
@@ -238,8 +223,9 @@ class DaemonSupervisor:
         stopping = self._daemon(gpu, MpsState.STOPPING, "the configuration does not need it, or needs other limits")
         self._daemons[gpu] = stopping
         self._advertise()
-        await self._lifecycle.stop(self.home(gpu), present=gpu in self._offers.gpus)
-        self._backoffs.pop(gpu, None)
+        journaled = self._journal.get(gpu)
+        assert journaled is not None
+        await self.lifecycle.stop(journaled, present=gpu in self._offers.gpus)
         return stopping
 
     def _desired(self, gpu: str) -> JournaledDaemon | None:
@@ -248,7 +234,9 @@ class DaemonSupervisor:
             return None
         # Clients with grants bring limits of their own, and the daemon's are those of the whole GPU.
         limits = client_limits(observed.facts, self._shared.replicas or 1)
-        return JournaledDaemon(root=str(self._shared.root), limits=limits, for_grants=not self._shared.replicas)
+        return JournaledDaemon(
+            gpu=gpu, root=str(self._shared.root), limits=limits, for_grants=not self._shared.replicas
+        )
 
     def _granted(self) -> Iterator[str]:
         """The GPUs on which containers with grants are clients."""

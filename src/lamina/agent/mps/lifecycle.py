@@ -1,4 +1,6 @@
-"""Starts and stops one MPS daemon. The agent may die after each step, and each step can be repeated.
+"""Starts, asks and stops one MPS daemon, of a GPU or of a request of a ResourceClaim.
+
+The agent may die after each step, and each step can be repeated.
 
 Start: the journal, the directories, the GPU's compute mode, the program, its limits, and reading the limits back,
 because a daemon may accept them silently and ignore them. In exclusive mode only the daemon's server can use the GPU,
@@ -10,30 +12,52 @@ ran in the agent's container is gone already, but the compute mode of its GPU st
 """
 
 import logging
+from collections import defaultdict
 from pathlib import Path
-from typing import Protocol
 
 import msgspec
 from msgspec import Struct
 
 from lamina.agent.mps.clients import GET_MEMORY, GET_THREADS, ClientLimits, parse_limits
 from lamina.errors import Outside
+from lamina.ports.clock import Clock
 from lamina.ports.files import Files
-from lamina.ports.mps import Home, Mps
+from lamina.ports.mps import Hangs, Home, Mps, MpsServiceDown
 from lamina.ports.nvml import Nvml
 from lamina.ports.polling import RetryPauses
 
+log = logging.getLogger(__name__)
 
-class JournaledDaemon(Struct, frozen=True, kw_only=True):
-    """One daemon: the MPS directory that it was started in, and its limits. `for_grants`: its clients have grants."""
+MAX_TIMEOUTS = 3
+"""A daemon that does not answer as many requests in a row is restarted."""
 
+
+class JournaledDaemon(Struct, frozen=True, kw_only=True, omit_defaults=True):
+    """The daemon of a GPU or MIG device: the MPS directory that it was started in, and its limits.
+
+    `exclusive`: only its clients may use the GPU. `for_grants`: these have grants. `request` is the CDI name of the
+    request of a claim that it serves; a GPU has as many of these as claims share it by MPS, each in a directory of its
+    own.
+    """
+
+    gpu: str
     root: str
     limits: ClientLimits
+    exclusive: bool = True
     for_grants: bool = False
+    request: str = ""
+
+    @property
+    def key(self) -> str:
+        return self.request or self.gpu
+
+    @property
+    def home(self) -> Home:
+        return Home(self.gpu, Path(self.root))
 
 
 class DaemonJournal:
-    """The daemons of one node, by GPU."""
+    """The daemons of a node that were started: written before anything is made, and dropped when all of it is gone."""
 
     def __init__(self, path: Path, files: Files) -> None:
         """Read the journal if it exists. Raises Outside if it cannot be read."""
@@ -47,91 +71,30 @@ class DaemonJournal:
                 "GPUs to default, and move the file away"
             ) from error
 
-    def get(self, gpu: str) -> JournaledDaemon | None:
-        return self._daemons.get(gpu)
+    def get(self, key: str) -> JournaledDaemon | None:
+        return self._daemons.get(key)
+
+    @property
+    def daemons(self) -> tuple[JournaledDaemon, ...]:
+        return tuple(self._daemons.values())
 
     @property
     def gpus(self) -> frozenset[str]:
-        return frozenset(self._daemons)
+        """The GPUs with a daemon that serves no claim."""
+        return frozenset(each.gpu for each in self.daemons if not each.request)
 
-    def put(self, gpu: str, daemon: JournaledDaemon) -> None:
+    def put(self, daemon: JournaledDaemon) -> None:
         """Raises Outside."""
-        if self._daemons.get(gpu) != daemon:
-            self._write({**self._daemons, gpu: daemon})
+        if self._daemons.get(daemon.key) != daemon:
+            self._write({**self._daemons, daemon.key: daemon})
 
-    def drop(self, gpu: str) -> None:
+    def drop(self, key: str) -> None:
         """Raises Outside."""
-        self._write({uuid: daemon for uuid, daemon in self._daemons.items() if uuid != gpu})
+        self._write({other: daemon for other, daemon in self._daemons.items() if other != key})
 
     def _write(self, daemons: dict[str, JournaledDaemon]) -> None:
         self._files.write(self._path, msgspec.json.format(msgspec.json.encode(daemons, order="sorted"), indent=1))
         self._daemons = daemons
-
-
-log = logging.getLogger(__name__)
-
-
-class Journal(Protocol):
-    """What remembers the daemons that were started."""
-
-    def put(self, gpu: str, daemon: JournaledDaemon) -> None: ...
-
-    def drop(self, gpu: str) -> None: ...
-
-
-class DaemonLifecycle:
-    """The steps for the daemons of one node. Every call raises Outside."""
-
-    def __init__(self, mps: Mps, nvml: Nvml, journal: Journal, files: Files) -> None:
-        self._mps = mps
-        self._nvml = nvml
-        self._journal = journal
-        self._files = files
-
-    async def clear(self, home: Home) -> None:
-        """End the remains of a daemon that does not answer: a server may outlive it and keep the GPU."""
-        await self._mps.end(home)
-        self._files.remove_tree(home.pipe)
-
-    async def start(
-        self, home: Home, limits: ClientLimits, *, exclusive: bool = True, for_grants: bool = False
-    ) -> None:
-        """Start a daemon after `clear`, on a GPU that is not in use if it is to be `exclusive` to the daemon."""
-        self._journal.put(home.gpu, JournaledDaemon(root=str(home.root), limits=limits, for_grants=for_grants))
-        self._files.make_folder(home.pipe)
-        self._files.make_folder(home.log)
-        if exclusive:
-            await self._nvml.set_exclusive(home.gpu, True)
-        await self._mps.start(home)
-        await self.configure(home, limits)
-        log.info("Started MPS on %s: %s for each client", home.gpu, limits)
-
-    async def configure(self, home: Home, limits: ClientLimits) -> None:
-        """Set the daemon's limits, and check that it has them."""
-        for command in limits.commands():
-            await self._mps.ask(home, command)
-        actual = await self.limits_of(home)
-        if actual != limits:
-            raise Outside(f"the MPS daemon of {home.gpu} did not accept {limits} for each client; it has {actual}")
-
-    async def limits_of(self, home: Home) -> ClientLimits | None:
-        """The limits of a daemon that answers; None if its answer cannot be parsed."""
-        lines = (await self._mps.ask(home, f"{GET_THREADS}\n{GET_MEMORY}")).splitlines()
-        return parse_limits(*lines) if len(lines) == 2 else None
-
-    async def stop(self, home: Home, *, present: bool) -> None:
-        """Stop a daemon without clients. A GPU that is not `present`, or not exclusive, has no compute mode to
-        restore."""
-        try:
-            await self._mps.ask(home, "quit")
-        except Outside as error:
-            log.info("Ending the MPS daemon of %s by force, because it does not quit: %s", home.gpu, error)
-        await self._mps.end(home)
-        if present:
-            await self._nvml.set_exclusive(home.gpu, False)
-        self._files.remove_tree(home.folder)
-        self._journal.drop(home.gpu)
-        log.info("Stopped MPS on %s", home.gpu)
 
 
 PAUSES_S = (1.0, 2.0, 5.0, 10.0, 30.0)
@@ -168,21 +131,104 @@ class RestartBackoff:
             self._not_before = float("-inf")
 
 
-async def end_daemons(path: Path, mps: Mps, nvml: Nvml, files: Files) -> list[str]:
+class DaemonLifecycle:
+    """The steps for the daemons of one node. Every call raises Outside."""
+
+    def __init__(self, mps: Mps, nvml: Nvml, journal: DaemonJournal, files: Files, clock: Clock) -> None:
+        self.journal = journal
+        self.backoffs: defaultdict[str, RestartBackoff] = defaultdict(RestartBackoff)
+        self._mps = mps
+        self._nvml = nvml
+        self._files = files
+        self._clock = clock
+
+    async def is_running(self, daemon: JournaledDaemon) -> bool:
+        """Whether a daemon that was started runs; then it has its limits. Raises MpsServiceDown and Hangs where it may
+        run, and have clients."""
+        backoff = self.backoffs[daemon.key]
+        try:
+            limits = await self.limits_of(daemon.home)
+        except MpsServiceDown:
+            raise
+        except Hangs:
+            backoff.timeouts += 1
+            if backoff.timeouts < MAX_TIMEOUTS:
+                raise
+            return False
+        except Outside as error:
+            log.debug("%s", error)
+            return False
+        if limits != daemon.limits:
+            await self._configure(daemon)
+        if daemon.exclusive:
+            await self._nvml.set_exclusive(daemon.gpu, True)
+        backoff.record_success(self._clock.monotonic())
+        return True
+
+    async def clear(self, home: Home) -> None:
+        """End the remains of a daemon that does not answer: a server may outlive it and keep the GPU."""
+        await self._mps.end(home)
+        self._files.remove_tree(home.pipe)
+
+    async def start(self, daemon: JournaledDaemon) -> None:
+        """Start a daemon after `clear`, on a GPU that is not in use if it is to be exclusive to the daemon."""
+        self.journal.put(daemon)
+        home = daemon.home
+        self._files.make_folder(home.pipe)
+        self._files.make_folder(home.log)
+        if daemon.exclusive:
+            await self._nvml.set_exclusive(home.gpu, True)
+        await self._mps.start(home)
+        await self._configure(daemon)
+        log.info("Started MPS on %s: %s for each client", home.gpu, daemon.limits)
+
+    async def _configure(self, daemon: JournaledDaemon) -> None:
+        """Set the daemon's limits, and check that it has them."""
+        for command in daemon.limits.commands():
+            await self._mps.ask(daemon.home, command)
+        actual = await self.limits_of(daemon.home)
+        if actual != daemon.limits:
+            raise Outside(
+                f"the MPS daemon of {daemon.gpu} did not accept {daemon.limits} for each client; it has {actual}"
+            )
+
+    async def limits_of(self, home: Home) -> ClientLimits | None:
+        """The limits of a daemon that answers; None if its answer cannot be parsed."""
+        lines = (await self._mps.ask(home, f"{GET_THREADS}\n{GET_MEMORY}")).splitlines()
+        return parse_limits(*lines) if len(lines) == 2 else None
+
+    async def stop(self, daemon: JournaledDaemon, *, present: bool) -> None:
+        """Stop a daemon without clients. The compute mode of a GPU is restored if that is `present`."""
+        home = daemon.home
+        try:
+            await self._mps.ask(home, "quit")
+        except Outside as error:
+            log.info("Ending the MPS daemon of %s by force, because it does not quit: %s", home.gpu, error)
+        await self._mps.end(home)
+        if present and daemon.exclusive:
+            await self._nvml.set_exclusive(home.gpu, False)
+        self._files.remove_tree(home.root if daemon.request else home.folder)
+        self.journal.drop(daemon.key)
+        self.backoffs.pop(daemon.key, None)
+        log.info("Stopped MPS on %s", home.gpu)
+
+
+async def end_daemons(path: Path, mps: Mps, nvml: Nvml, files: Files, clock: Clock) -> list[str]:
     """End the daemons in the journal at `path`. Returns a sentence for each GPU that could not be restored."""
     try:
         journal = DaemonJournal(path, files)
     except Outside as error:
         return [str(error)]
-    lifecycle, failures = DaemonLifecycle(mps, nvml, journal, files), []
-    for gpu in sorted(journal.gpus):
-        daemon = journal.get(gpu)
-        assert daemon is not None
+    lifecycle, failures = DaemonLifecycle(mps, nvml, journal, files, clock), []
+    for daemon in journal.daemons:
         try:
-            await lifecycle.stop(Home(gpu, Path(daemon.root)), present=True)
+            await lifecycle.stop(daemon, present=True)
         except Outside as error:
-            failures.append(
-                f"{gpu} may still have the compute mode EXCLUSIVE_PROCESS, which was set for MPS: {error}; "
-                f"reset it with nvidia-smi -i {gpu} -c DEFAULT"
-            )
+            left = f"{daemon.gpu} may still have an MPS daemon: {error}"
+            if daemon.exclusive:
+                left = (
+                    f"{daemon.gpu} may still have the compute mode EXCLUSIVE_PROCESS, which was set for MPS: {error}; "
+                    f"reset it with nvidia-smi -i {daemon.gpu} -c DEFAULT"
+                )
+            failures.append(left)
     return failures

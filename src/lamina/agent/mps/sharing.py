@@ -84,8 +84,7 @@ def mps_sharing(node: NodeContext, offers: NodeOfferStore, mps: Mps) -> MpsShari
         node,
         offers,
         shared,
-        lifecycle=DaemonLifecycle(mps, node.nvml, journal, node.files),
-        journal=journal,
+        lifecycle=DaemonLifecycle(mps, node.nvml, journal, node.files, node.clock),
         report=_daemon_events(node.events, node.node),
     )
     return MpsSharing(daemons, offers, active)
