@@ -14,7 +14,7 @@ from lamina.agent.cleanup.release import Releaser
 from lamina.agent.cleanup.survivors import PodProcesses, SurvivorPublisher
 from lamina.agent.containers.cdi import file_name
 from lamina.agent.containers.libraries import PRELOAD, FacadeLibraries
-from lamina.agent.containers.paths import HostPaths
+from lamina.agent.containers.paths import HostPaths, write_limits
 from lamina.agent.context import NodeContext
 from lamina.agent.devices.tickets import ticket_kinds
 from lamina.agent.devices.usage import devices_in_use
@@ -29,6 +29,7 @@ from lamina.agent.mps.daemons import DaemonSupervisor, SharedGpus
 from lamina.agent.mps.lifecycle import DaemonJournal, DaemonLifecycle
 from lamina.agent.mps.sharing import GrantClients
 from lamina.agent.prepare.plan import WriteLimits
+from lamina.agent.prepare.steps import PreparationSteps
 from lamina.agent.prepare.ticket_preparer import TicketPreparer
 from lamina.agent.resource_claims.dra_devices import Doors
 from lamina.agent.state.cluster import ClusterClient
@@ -185,12 +186,15 @@ class Node:
         return TicketPreparer(
             self.context,
             KIND,
-            self.on_demand,
+            self.steps(write),
             GrantClients(self.daemons),
             gpus=lambda: self.gpus,
             release_gone=self.releaser.reconcile,
-            write_limits=write,
         )
+
+    def steps(self, write: WriteLimits = write_limits) -> PreparationSteps:
+        """Those that write limits in this way."""
+        return PreparationSteps(self.context, self.on_demand, GrantClients(self.daemons), write)
 
     @property
     def resources(self) -> Set[str]:

@@ -36,7 +36,7 @@ def plain(node: Node, offer: NodeOfferStore, resource: str) -> NativePreparer:
         config=NvidiaConfig(),
         require_unpartitioned=node.on_demand.require_unpartitioned,
     )
-    return NativePreparer(node.context, native_kind(resource, ReplicaSharing()), rules, offer)
+    return NativePreparer(node.context, native_kind(resource, ReplicaSharing()), rules, offer, node.steps())
 
 
 def offered(node: Node) -> NodeOfferStore:

@@ -34,7 +34,7 @@ class NodeOfferStore:
     def update(self, **changes: Any) -> None:
         """Change fields of the state, and advertise what follows from them and from the devices in use now."""
         self.state = structs.replace(self.state, **changes)
-        self._advertised = advertise(self.state, self._in_use(), self._advertised)
+        self._advertised = advertise(self.state, self.in_use, self._advertised)
         for native_kind, devices in self._advertised.native.items():
             self.native[native_kind].set(devices)
         for ticket_kind, devices in self._advertised.tickets.items():
@@ -42,6 +42,11 @@ class NodeOfferStore:
         self.mig.set(self._advertised.mig)
         if self._advertised.inventory is not None:
             self.inventory.set(self._advertised.inventory)
+
+    @property
+    def in_use(self) -> DevicesInUse:
+        """The devices that containers have at the moment."""
+        return self._in_use()
 
     @property
     def gpus(self) -> Mapping[str, ObservedGpu]:

@@ -22,6 +22,7 @@ from lamina.agent.mig.grant_partitioner import GrantPartitioner
 from lamina.agent.mps.clients import ClientEdits
 from lamina.agent.mps.sharing import GrantClients
 from lamina.agent.prepare.native_preparer import NativePreparer, NativeRules, StaleDevicePreparer
+from lamina.agent.prepare.steps import PreparationSteps
 from lamina.agent.prepare.ticket_preparer import TicketPreparer
 from lamina.agent.state.nvidia_config import AppliedConfig
 from lamina.agent.state.observed import Observable, ObservedNode
@@ -83,6 +84,7 @@ class Plugins:
         self._releaser = releaser
         self._observed = observed
         self._nvidia = node.nvidia.config or NvidiaConfig()
+        self._steps = PreparationSteps(node, mechanisms.on_demand, mechanisms.clients, write_limits)
         self._rules = NativeRules(
             mode=advertised_kinds(node.config, node.nvidia).mode,
             limit_memory=node.config.native_devices.equal_memory,
@@ -107,7 +109,7 @@ class Plugins:
 
     def _ticket_plugin(self, kind: TicketKind, offered: Observable[Devices]) -> ResourcePlugin:
         node = self._node
-        native: Preparer = StaleDevicePreparer(kind.resource, node.record, self._offers, node.paths, node.files)
+        native: Preparer = StaleDevicePreparer(kind.resource, node, self._offers)
         policy: AllocationPolicy | None = None
         if self._offers.state.mig_strategy == SINGLE and kind.resource == GPU:
             # If all GPUs are partitioned, this resource has their MIG devices.
@@ -156,15 +158,14 @@ class Plugins:
         return TicketPreparer(
             self._node,
             kind,
-            self._mechanisms.on_demand,
+            self._steps,
             self._mechanisms.clients,
             gpus=lambda: self._offers.state.units,
             release_gone=self._releaser.reconcile,
-            write_limits=write_limits,
         )
 
     def _native_preparer(self, kind: NativeKind) -> NativePreparer:
-        return NativePreparer(self._node, kind, self._rules, self._offers)
+        return NativePreparer(self._node, kind, self._rules, self._offers, self._steps)
 
     def _native_policy(self, kind: NativeKind, offered: Observable[Devices]) -> NativeAllocationPolicy:
         return NativeAllocationPolicy(kind, self._nvidia, offered, self._offers, self._mechanisms.host)

@@ -2,7 +2,8 @@
 
 container_identity  tickets -> pod and container
 plan                what to make, as plain data
-ticket_preparer     containers with a grant
-native_preparer     containers with native devices
+ticket_preparer     the plan for containers with a grant
+native_preparer     the plan for containers with native devices
+steps               check, record, and make what the plan says
 allocate_response   the answer to Allocate for native devices
 """

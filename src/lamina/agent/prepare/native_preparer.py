@@ -12,9 +12,7 @@ from collections.abc import Awaitable, Callable, Iterable, Mapping, Set
 from typing import NamedTuple
 
 from lamina.agent.containers import cdi
-from lamina.agent.containers.paths import HostPaths, write_limits
 from lamina.agent.context import NodeContext
-from lamina.agent.devices import usage
 from lamina.agent.devices.native_devices import NativeKind, is_mig_device, unit_uuid
 from lamina.agent.inventory.offer_store import NodeOfferStore
 from lamina.agent.mig.grant_partitioner import required_instances
@@ -22,32 +20,30 @@ from lamina.agent.mig.maker import instance_at
 from lamina.agent.mps.clients import NO_EDITS, ClientEdits
 from lamina.agent.prepare.allocate_response import assigned_devices, visible_devices
 from lamina.agent.prepare.container_identity import owner_of
-from lamina.agent.prepare.plan import PodRef, PreparationPlan, execute_plan, make_plan
+from lamina.agent.prepare.plan import PodRef, PreparationPlan, make_plan
+from lamina.agent.prepare.steps import PreparationSteps
 from lamina.agent.state.gpu_health import ObservedGpu
 from lamina.agent.state.holdings import DeviceIds, Holding
-from lamina.agent.state.record import Record
 from lamina.configuration.nvidia import NvidiaConfig
 from lamina.core.gpus import Mode
 from lamina.core.grants import ContainerGrant, Share
 from lamina.errors import NotYet
-from lamina.ports.files import Files
+
+log = logging.getLogger(__name__)
 
 
 class StaleDevicePreparer:
-    """Such containers may restart with the files that they have; nothing new is made for them."""
+    """Containers with devices of a resource that the node no longer advertises start with the files that they have."""
 
-    def __init__(self, resource: str, record: Record, offers: NodeOfferStore, paths: HostPaths, files: Files) -> None:
+    def __init__(self, resource: str, node: NodeContext, offers: NodeOfferStore) -> None:
         self._resource = resource
-        self._record = record
+        self._node = node
         self._offers = offers
-        self._paths = paths
-        self._files = files
 
     def is_prepared(self, devices: DeviceIds) -> bool:
         """Whether everything that the containers with these devices need was made before."""
-        allocations = self._record.of(devices, self._resource)
-        specs = [self._files.read(self._paths.cdi / cdi.file_name(each.name)) for each in allocations if each.bound]
-        return bool(allocations) and len(specs) == len(allocations) and None not in specs
+        specs = [self._node.paths.cdi / cdi.file_name(each.name) for each in self._of(devices) if each.bound]
+        return 0 < len(specs) == len(self._of(devices)) and None not in map(self._node.files.read, specs)
 
     async def prepare(self, ids: Iterable[str]) -> None:
         """Raises NotYet if nothing was made before, or for MPS clients whose daemon is not ready: without it a program
@@ -55,14 +51,14 @@ class StaleDevicePreparer:
         devices = frozenset(ids)
         if not self.is_prepared(devices):
             raise NotYet("the node no longer advertises these devices; delete and recreate the pod")
-        for bound in (each.bound for each in self._record.of(devices, self._resource) if each.bound is not None):
+        for bound in (each.bound for each in self._of(devices) if each.bound is not None):
             for gpu in bound.gpus if bound.mode is Mode.MPS else ():
                 daemon = self._offers.daemon(gpu)
                 if daemon is None or not daemon.ready:
                     raise NotYet(f"the container is an MPS client on {gpu}, whose daemon is not ready")
 
-
-log = logging.getLogger(__name__)
+    def _of(self, devices: DeviceIds) -> tuple[Holding, ...]:
+        return self._node.record.of(devices, self._resource)
 
 
 def _no_edits(resource: str, gpu: str) -> ClientEdits:
@@ -87,14 +83,22 @@ class NativeRules(NamedTuple):
 class NativePreparer:
     """Prepares the containers of one node with native devices of one resource."""
 
-    def __init__(self, node: NodeContext, kind: NativeKind, rules: NativeRules, offers: NodeOfferStore) -> None:
+    def __init__(
+        self,
+        node: NodeContext,
+        kind: NativeKind,
+        rules: NativeRules,
+        offers: NodeOfferStore,
+        steps: PreparationSteps,
+    ) -> None:
         self._node = node
         self._record = node.record
+        self._steps = steps
         self._kind = kind
         self._rules = rules
         self._limit_memory = rules.limit_memory and kind.replicated
         self._offers = offers
-        self._stale = StaleDevicePreparer(kind.resource, node.record, offers, node.paths, node.files)
+        self._stale = StaleDevicePreparer(kind.resource, node, offers)
 
     async def prepare(self, ids: Iterable[str]) -> None:
         """Make what the owner of these devices needs. Raises LaminaError with the reason if that fails."""
@@ -134,19 +138,17 @@ class NativePreparer:
             # Only containers with replicas of a single GPU need edits.
             edits=dict.fromkeys(names, self._rules.edits(self._kind.resource, container.shares[0].gpu)),
         )
-        self._check_modes(plan, devices)
-        self._record.bind(plan.names)
-        execute_plan(plan, self._record, self._node.files, write_limits)
+        self._check_holders(plan, devices)
+        await self._steps.take(plan, native=True)
         log.info("Prepared %s: %s on %s", name, container.name, ", ".join(units))
 
-    def _check_modes(self, plan: PreparationPlan, devices: Set[str]) -> None:
-        """Raises NotYet if a grant got a GPU or MIG instance after kubelet last saw the devices."""
-        others = [allocation for allocation in self._record.allocations if allocation.name not in plan.names]
-        usage.check_modes(plan.names.values(), others, native=True)
+    def _check_holders(self, plan: PreparationPlan, devices: Set[str]) -> None:
+        """Raises NotYet if a grant got a MIG instance, or another container a replica, after kubelet last saw the
+        devices."""
         if not self._kind.replicated:
+            others = [each for each in self._record.allocations if each.name not in plan.names]
             self._check_sole_holder(devices, others)
         units = {unit for bound in plan.names.values() for unit in bound.gpus}
-        self._node.record.require_unclaimed(units)
         granted = required_instances(self._node)
         for device in self._offers.state.mig_devices:
             if device.uuid in units and instance_at(device.gpu, device.instance) in granted:

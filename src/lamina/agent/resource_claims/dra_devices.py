@@ -9,7 +9,6 @@ from collections.abc import Iterable, Mapping, Set
 from typing import Any
 
 from lamina.agent.context import NodeContext
-from lamina.agent.devices.usage import DevicesInUse, devices_in_use
 from lamina.agent.inventory.builder import OnDemandInstances
 from lamina.agent.inventory.offer_store import NodeOfferStore
 from lamina.agent.mig.grant_partitioner import required_instances
@@ -58,13 +57,9 @@ class Doors:
                 self._granted[uid] = found
 
     @property
-    def _others(self) -> DevicesInUse:
-        return devices_in_use(self._node.record.allocations, self._offers.state.mode)
-
-    @property
     def in_use(self) -> Set[str]:
         """The UUIDs of the GPUs and MIG devices."""
-        return {*self._others.gpus, *self._holders}
+        return {*self._offers.in_use.gpus, *self._holders}
 
     @property
     def _holders(self) -> Mapping[str, str]:
