@@ -41,7 +41,8 @@ Devices = tuple[KubeletDevice, ...]
 
 
 class OfferState(Struct, frozen=True, kw_only=True):
-    """Everything that decides what a node offers.
+    """Everything that decides what a node offers. One part of the agent sets each field that changes; the others come
+    from the configuration.
 
     While `cordoned`, `labelled`, `on_demand` or `survivors` is None it is not known yet, and no inventory is published.
     """
@@ -56,34 +57,35 @@ class OfferState(Struct, frozen=True, kw_only=True):
     """How native devices, and so MIG devices, are shared."""
     mig_strategy: str = NONE
     selected: bool
-    """Whether the node's labels let it offer its GPUs."""
+    """Whether the node's labels let it offer its GPUs. Set by `node.watch`."""
     cordoned: Set[str] | None = frozenset()
-    """GPUs that no new container may get."""
+    """GPUs that no new container may get. Set by `node.watch`."""
     labelled: Set[str] | None = frozenset()
-    """GPUs that the node's label partitions, so that no grant may."""
+    """GPUs that the node's label partitions, so that no grant may. Set by `mig.label_partitioner`."""
     to_partition: Set[str] = frozenset()
-    """Those of them that have MIG mode by the label, and so no MPS daemon."""
+    """Those of them that have MIG mode by the label, and so no MPS daemon. Set by `mig.label_partitioner`."""
     on_demand: OnDemandInstances | None = OnDemandInstances()
-    """The MIG instances on GPUs that grants may partition."""
+    """The MIG instances on GPUs that grants may partition. Set by `mig.grant_partitioner`."""
     driver: str | None = None
-    """The driver's version; None until NVML has been asked, empty if it has never answered."""
+    """The driver's version; None until NVML has been asked, empty if it never answered. Set by `inventory.monitor`."""
     observed: tuple[ObservedGpu, ...] = ()
+    """The GPUs that NVML lists or has listed. Set by `inventory.monitor`."""
     mig_devices: tuple[MigDevice, ...] = ()
-    """Those that may be advertised; instances made for grants are not among them."""
+    """Those that may be advertised; instances made for grants are not among them. Set by `mig.label_partitioner`."""
     driver_limited: tuple[str, ...] = ()
-    """Containers whose memory the driver limits too."""
+    """Containers whose memory the driver limits too. Set by `limits.driver_limits`."""
     time_slices: Mapping[str, tuple[TimeSlice, str]] = {}
-    """The length of time slices by GPU, and why it could not be set."""
+    """The length of time slices by GPU, and why it could not be set. Set by `nvidia.time_slices`."""
     daemons: Mapping[str, MpsDaemon] = {}
-    """MPS daemons that run or are wanted, by GPU."""
+    """MPS daemons that run or are wanted, by GPU. Set by `mps.daemons`."""
     survivors: tuple[Survivor, ...] | None = ()
-    """Deleted pods whose processes still run."""
+    """Deleted pods whose processes still run. Set by `cleanup.survivors`."""
     resized: tuple[AppliedSize, ...] = ()
-    """The sizes of resized containers."""
+    """The sizes of resized containers. Set by `limits.container_resizer`."""
     displaced: tuple[DisplacedBorrower, ...] = ()
-    """Pods that keep borrowed memory on the host because neighbors need the GPU's."""
+    """Pods that keep borrowed memory on the host because neighbors need the GPU's. Set by `limits.arbitration`."""
     idle: tuple[IdlePod, ...] = ()
-    """Pods that have used no GPU for so long that their shares may be reclaimed."""
+    """Pods that have used no GPU for so long that their shares may be reclaimed. Set by `metrics.accountant`."""
 
     @property
     def gpus(self) -> Mapping[str, ObservedGpu]:
