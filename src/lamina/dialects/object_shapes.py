@@ -53,10 +53,18 @@ class _NodeTerms(Struct):
 
 class _NodeAffinity(Struct):
     requiredDuringSchedulingIgnoredDuringExecution: _NodeTerms | None = None
+    preferredDuringSchedulingIgnoredDuringExecution: list[dict[str, Any]] | None = None
+
+
+class _PodAffinity(Struct):
+    requiredDuringSchedulingIgnoredDuringExecution: list[dict[str, Any]] | None = None
+    preferredDuringSchedulingIgnoredDuringExecution: list[dict[str, Any]] | None = None
 
 
 class _Affinity(Struct):
     nodeAffinity: _NodeAffinity | None = None
+    podAffinity: _PodAffinity | None = None
+    podAntiAffinity: _PodAffinity | None = None
 
 
 class _PodSpec(Struct):
@@ -73,6 +81,8 @@ class _PodSpec(Struct):
     nodeSelector: dict[str, str] | None = None
     tolerations: list[_Toleration] | None = None
     affinity: _Affinity | None = None
+    topologySpreadConstraints: list[dict[str, Any]] | None = None
+    schedulingGates: list[dict[str, Any]] | None = None
 
 
 class _ObjectMetadata(Struct):
