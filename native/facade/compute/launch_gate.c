@@ -108,7 +108,7 @@ static uint32_t most_unfinished(const struct meter_state *state, uint32_t size)
 }
 
 /* Waits until the container may launch a batch, and most of what it launched before is done. Returns what was charged
- * for the batch. Everything is decided anew after each wait, because others may have launched meanwhile, and more may
+ * for the batch. Everything is decided again after each wait, because others may have launched meanwhile, and more may
  * be known about how long launches take. */
 static uint64_t wait_for_share(CUcontext context, int device, uint64_t apart, uint64_t *now, struct lane *lane)
 {

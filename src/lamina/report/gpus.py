@@ -93,7 +93,7 @@ def gpu_rows(cluster: ClusterView, use: ClusterUse) -> list[GpuRow]:
 
 def mode_of(state: GpuState) -> str:
     """`claims` where ResourceClaims have part of the GPU or are about to, the mode that its agent has published, or
-    what grants mean until then; empty while nobody has any of it."""
+    what grants mean until then; empty while it is idle."""
     if state.claimed:
         return CLAIMS
     if state.gpu.mode is not None:
