@@ -7,7 +7,7 @@ from lamina.operations.dashboard.document import (
     GpuPart,
     NodeCard,
     PodCard,
-    ShareRow,
+    ShareCard,
 )
 
 GPUS, SHARES, WAITING, REASONS = 8, 2, 10_000, 5
@@ -42,7 +42,7 @@ def _gpu(node: int, index: int, suffix: str) -> GpuCard:
 
 
 def _running(node: str, gpu: GpuCard, part: GpuPart) -> PodCard:
-    share = ShareRow(
+    share = ShareCard(
         container="main", node=node, gpu=gpu.uuid, index=gpu.index, mode="quota", memory_mib=part.memory_mib,
         most_mib=part.memory_mib, physical_mib=part.memory_mib, cores=part.cores,
     )  # fmt: skip
