@@ -29,10 +29,8 @@ class BestNode:
 
     def choose(self, pod: ParsedPod, result: FilterResult) -> FilterResult:
         """The result with the best of its nodes alone, where nothing but the policy tells them apart."""
-        if len(result.fitting) < 2 or not pod.uid or self._has_preferences(pod, result):
-            return result
         known = self._pending.tried(pod)
-        if known.sent_to_one:
+        if len(result.fitting) < 2 or not pod.uid or known.sent_to_one or self._has_preferences(pod, result):
             return result
         scores = self._decisions.scores(pod, result.fitting)
         if not scores.values.any():
