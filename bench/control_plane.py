@@ -23,7 +23,7 @@ from cryptography.hazmat.primitives import serialization
 from cryptography.hazmat.primitives.asymmetric import rsa
 
 from bench.parts import Need
-from lamina.controller.admission.certificates import create
+from lamina.admission.certificates import create
 from lamina.errors import BadInput
 from lamina.install.terms import Version, parse_version
 from lamina.ports.kube.client import KubeClient, connect

@@ -7,9 +7,9 @@ import time
 from collections.abc import Callable
 
 from bench.scheduler import cluster
+from lamina.config_source.live import LiveConfiguration
 from lamina.configuration import DEFAULT
 from lamina.controller.capacity.node_states import Capacity
-from lamina.controller.configuration import LiveConfiguration
 from lamina.controller.scheduling.decisions import Decisions
 from lamina.dialects import parse
 from lamina.ledger.grant_objects import grant_record

@@ -6,9 +6,9 @@ import time
 
 from bench.scheduler import cluster
 from bench.scheduler.core import Core
+from lamina.config_source.live import LiveConfiguration
 from lamina.configuration import DEFAULT
 from lamina.controller.capacity.pod_mix import pod_kind
-from lamina.controller.configuration import LiveConfiguration
 from lamina.controller.context import Context
 from lamina.controller.gangs.plans import GangPlanner
 from lamina.controller.gangs.search import PlanSearch

@@ -5,8 +5,8 @@ from functools import partial
 from typing import Any
 
 from docs.generate.markdown import code, page, table
+from lamina.admission.review import review
 from lamina.configuration import DEFAULT, load
-from lamina.controller.admission.review import review
 from lamina.errors import BadInput
 
 _SOURCE = "what the code answers"

@@ -3,8 +3,8 @@
 from typing import Any
 
 from lamina import configuration
+from lamina.admission.webhook_configuration import webhook_configuration
 from lamina.agent.devices.tickets import ticket_kinds
-from lamina.controller.admission.webhook_configuration import webhook_configuration
 from lamina.controller.startup import crds
 from lamina.core.gpus import Gpu, Inventory
 from lamina.core.grants import Grant, grant_name

@@ -1,7 +1,7 @@
 """A cluster that `lamina reset` cleans up."""
 
 from lamina import configuration
-from lamina.controller.admission.webhook_configuration import webhook_configuration
+from lamina.admission.webhook_configuration import webhook_configuration
 from lamina.controller.startup import crds
 from lamina.core.component_names import LEADER_LEASE
 from lamina.core.gpus import Gpu, Inventory

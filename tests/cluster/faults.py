@@ -34,7 +34,8 @@ class Part(NamedTuple):
 def daemons(cluster: RealCluster, lamina: Processes) -> dict[str, Daemon]:
     """The parts that are programs, by name. Those that end are started again, as on a real cluster."""
     found = {"API server": cluster.control.apiserver, "kube-scheduler": cluster.control.scheduler}
-    found |= {"scheduler": lamina.scheduler} | {replica.name: replica for replica in lamina.controllers}
+    found |= {"scheduler": lamina.scheduler, "admission": lamina.admission}
+    found |= {replica.name: replica for replica in lamina.controllers}
     for node in cluster.nodes:
         own = {"agent": lamina.agents[node.name], "kubelet": node.kubelet, "containerd": node.containerd}
         found |= {f"{kind} of {node.name}": daemon for kind, daemon in own.items()}

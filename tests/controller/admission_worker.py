@@ -1,8 +1,7 @@
-"""An admission worker in this process. The test is its controller, and its clients send what they like."""
+"""Admission in this process, without a cluster. Its clients send what they like."""
 
 import asyncio
-import pickle
-import socket
+import logging
 import ssl
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
@@ -11,14 +10,17 @@ from datetime import UTC, datetime
 
 import msgspec
 
+from lamina.admission import certificates
+from lamina.admission.connections import Connections
+from lamina.admission.server import serve_on
+from lamina.admission.service import AdmissionService, Ask
+from lamina.config_source.live import LiveConfiguration
 from lamina.configuration import DEFAULT, Config
-from lamina.controller.admission import certificates
-from lamina.controller.admission.channel import Channel, open_channel
-from lamina.controller.admission.messages import Certified, Configured, FromProcess, ToProcess
-from lamina.controller.admission.worker import AdmissionWorker
+from lamina.ports.certificates.tls import server_context, use_certificate
 from lamina.ports.clock import FakeClock
 from lamina.ports.kube import Object
 from lamina.ports.listener import Address, bind
+from lamina.ports.set_aside import SetAside
 
 UNVERIFIED = ssl.create_default_context()
 UNVERIFIED.check_hostname, UNVERIFIED.verify_mode = False, ssl.CERT_NONE
@@ -69,10 +71,10 @@ async def connected(port: int, tls: ssl.SSLContext | None = UNVERIFIED) -> RawCl
 
 @dataclass
 class Worked:
-    channel: Channel[FromProcess]
     port: int
     clock: FakeClock
     task: "asyncio.Task[None]"
+    reviewed: list[bool]
     clients: list[RawClient] = field(default_factory=list)
 
     async def client(self) -> RawClient:
@@ -81,19 +83,25 @@ class Worked:
 
 
 @asynccontextmanager
-async def working(config: Config = DEFAULT) -> AsyncIterator[Worked]:
-    """A worker that serves. It has to end by itself when its controller is gone."""
-    ours, theirs = socket.socketpair()
-    channel = await open_channel(ours, FromProcess)
-    clock, listener = FakeClock(), bind("admission", Address("127.0.0.1", 0))
-    port = listener.getsockname()[1]
+async def working(config: Config = DEFAULT, ask: Ask = lambda demand: "") -> AsyncIterator[Worked]:
+    """Admission that serves, and what it reports: whether each object was allowed. Its stop has to be clean."""
+    clock, tls, reviewed = FakeClock(), server_context(), list[bool]()
     certificate = certificates.create(["127.0.0.1"], datetime.now(UTC))
-    task = asyncio.create_task(AdmissionWorker(await open_channel(theirs, ToProcess), clock).run(listener))
-    channel.send(Configured(pickle.dumps(config)))
-    channel.send(Certified(certificate.certificate, certificate.key))
-    worked = Worked(channel, port, clock, task)
-    yield worked
-    for client in worked.clients:
-        client.writer.transport.abort()
-    channel.close()
-    await asyncio.wait_for(task, 60)
+    use_certificate(tls, certificate.certificate, certificate.key)
+    connections = Connections(tls, clock)
+
+    def report(allowed: bool, seconds: float) -> None:
+        reviewed.append(allowed)
+
+    configuration, aside = LiveConfiguration(config, ""), SetAside(logging.getLogger("admission"))
+    service = AdmissionService(configuration, ask, report, connections, clock, aside)
+    with bind("admission", Address("127.0.0.1", 0)) as listener:
+        port = listener.getsockname()[1]
+        task = asyncio.create_task(serve_on(listener, service.application(), connections))
+        worked = Worked(port, clock, task, reviewed)
+        yield worked
+        for client in worked.clients:
+            client.writer.transport.abort()
+        task.cancel()
+        await asyncio.wait((task,), timeout=60)
+        assert task.cancelled()

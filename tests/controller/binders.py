@@ -2,6 +2,7 @@
 
 from typing import Any
 
+from lamina.config_source.live import LiveConfiguration
 from lamina.configuration import DEFAULT, Config
 from lamina.controller.background import BackgroundTasks
 from lamina.controller.binding.bind_args import BindArgs
@@ -9,7 +10,6 @@ from lamina.controller.binding.binder import Binder
 from lamina.controller.binding.pod_locks import PodLocks
 from lamina.controller.binding.turns import Turns
 from lamina.controller.capacity.node_states import Capacity
-from lamina.controller.configuration import LiveConfiguration
 from lamina.controller.context import Context
 from lamina.controller.gangs.coordinator import GangCoordinator
 from lamina.controller.observation.watches import Watches

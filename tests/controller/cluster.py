@@ -10,6 +10,9 @@ from typing import Any
 import aiohttp
 import msgspec
 
+from lamina.admission import run as admission
+from lamina.admission.settings import AdmissionSettings
+from lamina.admission.webhook_configuration import PATH
 from lamina.controller.run import serve
 from lamina.controller.settings import ControllerSettings
 from lamina.core.gpus import Gpu, Inventory
@@ -101,17 +104,27 @@ async def running(
     clock: Clock | None = None,
     preemption: bool = False,
 ) -> AsyncIterator[Running]:
-    """The controller over `kube` and the machine's clock or `clock`, ready. Its stop at the end has to be clean."""
+    """The controller over `kube` and the machine's clock or `clock`, and admission next to it, ready. Their stop at the
+    end has to be clean."""
     clock = clock or SystemClock()
     stop = asyncio.Event()
-    addresses = directory / "addresses.json"
+    addresses, of_admission = directory / "addresses.json", directory / "admission.json"
     free = Address("127.0.0.1", 0)
+    reviewing = AdmissionSettings(config=config, bind=free, metrics=free, addresses_file=of_admission)
+    admitting = asyncio.create_task(admission.serve(kube, SystemClock(), reviewing, stop))
+    reviews = await until(lambda: _read(of_admission), task=admitting)
+    port = int(reviews["admission"].removesuffix(PATH).rpartition(":")[2])
     settings = ControllerSettings(
-        config=config, extender_http=free, admission=free, addresses_file=addresses, preemption=preemption
+        config=config,
+        extender_http=free,
+        admission=Address("127.0.0.1", port),
+        addresses_file=addresses,
+        preemption=preemption,
     )
     task = asyncio.create_task(serve(kube, clock, settings, stop))
     async with aiohttp.ClientSession() as session:
         urls = await until(lambda: _read(addresses), task=task, clock=clock)
+        urls |= {"admission": reviews["admission"], "admissionMetrics": reviews["metrics"]}
         for node, given in nodes or (("node-0", gpus()),):
             await kube.create(NODES, node_object(node))
             await kube.create(INVENTORIES, inventory_object(node, *given))
@@ -119,7 +132,7 @@ async def running(
         await until(lambda: _offered(made, len(nodes) or 1), task=task, clock=clock)
         yield made
         stop.set()
-        await asyncio.wait_for(task, 60)
+        await asyncio.wait_for(asyncio.gather(task, admitting), 60)
 
 
 def _read(path: Path) -> Any:

@@ -3,9 +3,9 @@
 import dataclasses
 from typing import cast
 
+from lamina.config_source.live import LiveConfiguration
 from lamina.configuration import load
 from lamina.controller.assembly import Controller, assemble
-from lamina.controller.configuration import LiveConfiguration
 from lamina.controller.eviction.defragmentation import Defragmenter
 from lamina.controller.eviction.evictor import Evictor
 from lamina.controller.leadership.readiness import Readiness

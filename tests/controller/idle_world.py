@@ -5,9 +5,9 @@ from typing import Any
 
 from msgspec import structs
 
+from lamina.config_source.live import LiveConfiguration
 from lamina.configuration import Config, load
 from lamina.controller.capacity.node_states import Capacity
-from lamina.controller.configuration import LiveConfiguration
 from lamina.controller.context import Context
 from lamina.controller.eviction.evictor import Evictor
 from lamina.controller.eviction.idle_shares import IdleEvictions

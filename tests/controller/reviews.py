@@ -1,11 +1,11 @@
-"""The verdict on a new pod, with what a cluster says to it: as the admission process and the controller decide."""
+"""The verdict on a new pod, with what a cluster says to it: as admission decides."""
 
 from collections.abc import Callable, Collection, Mapping
 from typing import Any
 
+from lamina.admission import review as parts
+from lamina.admission.review import Verdict
 from lamina.configuration import Config
-from lamina.controller.admission import review as parts
-from lamina.controller.admission.review import Verdict
 
 
 def review(

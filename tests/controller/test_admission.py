@@ -7,8 +7,7 @@ import jsonpatch
 import msgspec
 import pytest
 
-from lamina.configuration import DEFAULT, Config, load
-from lamina.controller.admission.review import (
+from lamina.admission.review import (
     ALLOWED,
     AdmissionRequest,
     AdmissionReview,
@@ -17,6 +16,7 @@ from lamina.controller.admission.review import (
     is_new_pod,
     new_pod,
 )
+from lamina.configuration import DEFAULT, Config, load
 from lamina.ports.kube import Object
 from tests.controller.cluster import gpu_pod
 from tests.controller.reviews import review

@@ -8,8 +8,8 @@ from datetime import UTC, datetime
 import pytest
 from aiohttp import web
 
-from lamina.controller.admission import certificates
-from lamina.controller.admission.connections import GRACE_S, Connections
+from lamina.admission import certificates
+from lamina.admission.connections import GRACE_S, Connections
 from lamina.ports.certificates.tls import server_context, use_certificate
 from lamina.ports.clock import FakeClock
 from lamina.ports.listener import Address, bind

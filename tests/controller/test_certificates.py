@@ -8,13 +8,13 @@ from pathlib import Path
 
 import pytest
 
+from lamina.admission import certificates
+from lamina.admission.certificate_store import CertificateStore
+from lamina.admission.certificates import RENEW_BEFORE, VALID, Certificate
+from lamina.admission.registration import WebhookRegistration
+from lamina.admission.webhook_configuration import url_address
+from lamina.config_source.live import LiveConfiguration
 from lamina.configuration import DEFAULT
-from lamina.controller.admission import certificates
-from lamina.controller.admission.certificate_store import CertificateStore
-from lamina.controller.admission.certificates import RENEW_BEFORE, VALID, Certificate
-from lamina.controller.admission.registration import WebhookRegistration
-from lamina.controller.admission.webhook_configuration import url_address
-from lamina.controller.configuration import LiveConfiguration
 from lamina.errors import Outside
 from lamina.ports.certificates.tls import server_context, use_certificate
 from lamina.ports.clock import FakeClock, SystemClock

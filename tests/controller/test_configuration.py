@@ -8,9 +8,9 @@ from pathlib import Path
 
 import pytest
 
+from lamina.config_source import live
+from lamina.config_source.live import LiveConfiguration, read_config_map, read_file
 from lamina.configuration.config_map import IN_FORCE, SINCE
-from lamina.controller import configuration
-from lamina.controller.configuration import LiveConfiguration, read_config_map, read_file
 from lamina.errors import BadInput
 from lamina.ports.clock import FakeClock
 from lamina.ports.kube import CONFIG_MAPS, EVENTS, EventRecorder, Object, Refused
@@ -55,7 +55,7 @@ async def followed(text: str) -> AsyncIterator[tuple[FakeKube, LiveConfiguration
     await kube.create(CONFIG_MAPS, config_map(text))
     config = await read_config_map(kube)
     events = EventRecorder(kube, "lamina", now=lambda: 0.0)
-    task = asyncio.create_task(configuration.follow_config_map(kube, FakeClock(), config, events, SetAside(log)))
+    task = asyncio.create_task(live.follow_config_map(kube, FakeClock(), config, events, SetAside(log)))
     yield kube, config
     task.cancel()
 
@@ -95,7 +95,7 @@ async def test_a_file_is_read_and_followed(tmp_path: Path, caplog: pytest.LogCap
     path, clock = tmp_path / "lamina.yaml", FakeClock()
     path.write_text(SPLIT_5)
     config = await read_file(path)
-    task = asyncio.create_task(configuration.follow_file(path, config, clock, SetAside(log)))
+    task = asyncio.create_task(live.follow_file(path, config, clock, SetAside(log)))
 
     def write(text: str) -> None:
         """At once, as a volume of a ConfigMap changes: a reader never sees half of it."""
@@ -103,7 +103,7 @@ async def test_a_file_is_read_and_followed(tmp_path: Path, caplog: pytest.LogCap
         (tmp_path / "new").replace(path)
 
     async def once(happened: Callable[[], bool]) -> None:
-        await until(happened, lambda: caplog.text, task=task, clock=clock, step_s=configuration._FILE_POLL_S)
+        await until(happened, lambda: caplog.text, task=task, clock=clock, step_s=live._FILE_POLL_S)
 
     write(SPLIT_7)
     await once(lambda: split(config) == 7)

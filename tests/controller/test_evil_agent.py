@@ -15,10 +15,10 @@ import pytest
 from msgspec import structs
 from prometheus_client import generate_latest
 
+from lamina.config_source.live import LiveConfiguration
 from lamina.configuration import load
 from lamina.controller.assembly import Controller, assemble
 from lamina.controller.capacity.inventory_status import InventoryStatuses
-from lamina.controller.configuration import LiveConfiguration
 from lamina.controller.eviction.borrowers import BorrowerEvictions
 from lamina.controller.eviction.evictor import Evictor
 from lamina.controller.eviction.idle_shares import IdleEvictions

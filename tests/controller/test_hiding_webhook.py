@@ -8,9 +8,9 @@ import jsonpatch
 import msgspec
 import pytest
 
+from lamina.admission.review import ALLOWED, AdmissionRequest, review, review_visibility
+from lamina.admission.webhook_configuration import PATH, service_address, url_address, webhook_configuration
 from lamina.configuration import DEFAULT, load
-from lamina.controller.admission.review import ALLOWED, AdmissionRequest, review, review_visibility
-from lamina.controller.admission.webhook_configuration import PATH, service_address, url_address, webhook_configuration
 from lamina.controller.leadership import election
 from lamina.ports.kube import MUTATING_WEBHOOKS, NAMESPACES, PODS, Object
 from lamina.ports.kube.client import connect

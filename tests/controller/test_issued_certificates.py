@@ -13,13 +13,13 @@ from lamina.controller.extender.client_certificates import ExtenderTls, IssuedCe
 from lamina.controller.extender.issued import FOLLOWED_BEFORE, USED_UNTIL, VALID, Issued, create, renewed
 from lamina.controller.extender.issued_store import IssuedStore
 from lamina.controller.run import serve
-from lamina.controller.secret_objects import content_of
 from lamina.controller.settings import ControllerSettings
 from lamina.core.component_names import EXTENDER_CLIENT_SECRET, EXTENDER_NAME, EXTENDER_SECRET
 from lamina.ports.certificates.tls import use_certificate
 from lamina.ports.clock import FakeClock, SystemClock
 from lamina.ports.kube import SECRETS, Conflict, Kube, Object
 from lamina.ports.kube.fake import FakeKube
+from lamina.ports.kube.secret_objects import content_of
 from lamina.ports.listener import Address
 from tests.waiting import until
 
@@ -178,7 +178,7 @@ async def test_the_controller_serves_its_own_certificates_and_no_http_unless_tol
     task = asyncio.create_task(serve(kube, SystemClock(), settings, stop))
     await until(addresses.exists, task=task)
     urls = msgspec.json.decode(addresses.read_bytes())
-    assert sorted(urls) == ["admission", "extender"] and urls["extender"].startswith("https://")
+    assert sorted(urls) == ["extender"] and urls["extender"].startswith("https://")
     without = ssl.create_default_context(
         cadata=content_of(await secret(kube, EXTENDER_CLIENT_SECRET), "ca.crt").decode()
     )

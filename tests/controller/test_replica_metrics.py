@@ -9,9 +9,9 @@ import pytest
 from prometheus_client import CollectorRegistry, generate_latest
 from prometheus_client.parser import text_string_to_metric_families
 
+from lamina.admission import certificates
+from lamina.config_source.live import LiveConfiguration
 from lamina.configuration import DEFAULT
-from lamina.controller.admission import certificates
-from lamina.controller.configuration import LiveConfiguration
 from lamina.controller.metrics import Metrics
 from lamina.controller.replica_metrics import ReplicaMetrics, ReplicaState
 from lamina.controller.scheduling.pending_metrics import RefusedPods

@@ -7,10 +7,10 @@ from typing import Any
 
 import pytest
 
+from lamina.admission.registration import WebhookRegistration
+from lamina.config_source import live as live
 from lamina.configuration import CONFIG_MAP, CONFIG_MAP_KEY, CONFIG_MAP_NAMESPACE
 from lamina.controller import assembly
-from lamina.controller import configuration as live
-from lamina.controller.admission.registration import WebhookRegistration
 from lamina.controller.binding.orphan_grants import remove_orphan_grants
 from lamina.controller.capacity.host_capacity import HostCapacity
 from lamina.controller.gangs.coordinator import GangCoordinator

@@ -5,14 +5,14 @@ from typing import Any
 
 import pytest
 
-from lamina.configuration import DEFAULT, Config, load
-from lamina.controller.admission.webhook_configuration import (
+from lamina.admission.webhook_configuration import (
     match_expression,
     register,
     service_address,
     url_address,
     webhook_configuration,
 )
+from lamina.configuration import DEFAULT, Config, load
 from lamina.ports.kube import MUTATING_WEBHOOKS, Object, Resource
 from lamina.ports.kube.fake import FakeKube
 from tests.controller.cluster import gpu_pod

@@ -12,8 +12,8 @@ import pytest
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
+from lamina.admission.review import review
 from lamina.configuration import DEFAULT, Config, load
-from lamina.controller.admission.review import review
 from lamina.core.requests import PodRequest
 from lamina.dialects import parse
 from lamina.errors import BadInput

@@ -6,8 +6,8 @@ import jsonpatch
 import pytest
 from msgspec import structs
 
+from lamina.admission.review import AdmissionRequest, new_pod, review
 from lamina.configuration import DEFAULT, Config
-from lamina.controller.admission.review import AdmissionRequest, new_pod, review
 from lamina.core.config import ByClaim
 from lamina.dialects import parse, served_by_claim, ticket_holders
 from lamina.dialects.by_claim import ASKED, ENTRY, GENERATED

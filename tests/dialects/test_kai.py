@@ -7,8 +7,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from lamina.admission.review import review
 from lamina.configuration import DEFAULT, load
-from lamina.controller.admission.review import review
 from lamina.core.gpus import Mode
 from lamina.core.requests import PodRequest
 from lamina.dialects import explain_missing_defaults, fill_defaults, parse

@@ -10,13 +10,13 @@ from typing import Any
 import jsonpatch
 import pytest
 
+from lamina.admission.webhook_configuration import match_expression
 from lamina.agent.compat.desired import CompatMetadata, desired_amounts, desired_metadata, metadata_patch
 from lamina.agent.devices.tickets import ticket_kinds
 from lamina.agent.metrics.families import families
 from lamina.agent.node.watch import _trim
 from lamina.agent.state.observed import ObservedNode
 from lamina.configuration import DEFAULT, Config
-from lamina.controller.admission.webhook_configuration import match_expression
 from lamina.core.gpu_readings import GpuReading
 from lamina.core.gpus import Gpu, Inventory
 from lamina.dialects import dialect_named, explain_missing_defaults, parse, registry

@@ -7,9 +7,9 @@ import jsonpatch
 import msgspec
 import pytest
 
+from lamina.admission.review import ALLOWED, AdmissionRequest, is_workload, review_template
+from lamina.admission.webhook_configuration import template_expression, webhook_configuration
 from lamina.configuration import DEFAULT, Config, load
-from lamina.controller.admission.review import ALLOWED, AdmissionRequest, is_workload, review_template
-from lamina.controller.admission.webhook_configuration import template_expression, webhook_configuration
 from lamina.dialects import explain_missing_defaults, fill_template, parse
 from lamina.dialects.hami.fractions import PERCENTAGE
 from lamina.dialects.templates import WORKLOADS, template_warnings

@@ -4,8 +4,8 @@ from typing import Any
 
 import pytest
 
+from lamina.admission.review import review
 from lamina.configuration import DEFAULT
-from lamina.controller.admission.review import review
 from lamina.dialects import parse, ticket_holders
 from lamina.errors import BadInput
 from tests.dialects.pods import asking, changes_of, container, pod

@@ -49,7 +49,7 @@ async def asked(cluster: Running, verb: str, body: object) -> tuple[int, str]:
 
 
 async def admitted(cluster: Running, random: Random, pod: Object) -> None:
-    """What the admission process is asked about the pod, or a workload with it, gets an answer with one sentence."""
+    """What admission is asked about the pod, or a workload with it, gets an answer with one sentence."""
     body = review(random, pod)
     async with cluster.session.post(cluster.urls["admission"], data=body, ssl=UNVERIFIED) as response:
         text = await response.text()

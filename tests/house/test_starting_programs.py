@@ -7,7 +7,6 @@ SOURCE = Path(__file__).parents[2] / "src"
 CALLS = {"fork", "posix_spawn", "posix_spawnp", "system", "create_subprocess_exec", "create_subprocess_shell"}
 PREFIXES = ("exec", "spawn")
 ALLOWED = {
-    "lamina/controller/admission/process.py",
     "lamina/enforcement/run.py",
     "lamina/operations/verify/tenant.py",
     "lamina/ports/kept_tree/keeper.py",

@@ -5,7 +5,7 @@ from typing import Any
 import pytest
 
 from lamina.install import values
-from lamina.install.controller import ADMISSION_PORT, EXTENDER_PORT, METRICS_PORT
+from lamina.install.controller import ADMISSION_METRICS_PORT, ADMISSION_PORT, EXTENDER_PORT, METRICS_PORT
 from lamina.install.names import SCHEDULER, chosen
 from lamina.install.objects import objects
 from lamina.install.render import render
@@ -25,7 +25,8 @@ def admitted(*settings: str) -> dict[int, Any]:
 
 def test_the_scheduler_alone_asks_the_extender() -> None:
     scheduler = {"podSelector": {"matchLabels": chosen(SCHEDULER)}}
-    assert admitted() == {EXTENDER_PORT: [scheduler], ADMISSION_PORT: None, METRICS_PORT: None}
+    open_to_all = dict.fromkeys((ADMISSION_PORT, METRICS_PORT, ADMISSION_METRICS_PORT))
+    assert admitted() == {EXTENDER_PORT: [scheduler]} | open_to_all
 
 
 def test_named_clients_may_connect() -> None:

@@ -71,7 +71,7 @@ def test_certificates_of_the_extender_are_mounted_where_the_options_look() -> No
     for name, secret in (("lamina-controller", "a"), ("lamina-scheduler", "b")):
         (volume,) = (each for each in pods[name]["volumes"] if each.get("secret"))
         assert volume["secret"] == {"secretName": secret}
-        (served,) = pods[name]["containers"]
+        served = pods[name]["containers"][0]
         (mount,) = (each for each in served["volumeMounts"] if each["name"] == volume["name"])
         (reading, *_) = pods[name].get("initContainers", [served])
         assert f"--extender-tls={mount['mountPath']}" in reading["args"] and mount["readOnly"] is True
@@ -82,16 +82,16 @@ def test_by_default_the_scheduler_has_the_certificate_that_the_controller_create
     (volume,) = (each for each in pods["lamina-scheduler"]["volumes"] if each.get("secret"))
     assert volume["secret"] == {"secretName": EXTENDER_CLIENT_SECRET}
     assert not any(each.get("secret") for each in pods["lamina-controller"]["volumes"])
-    (controller,) = pods["lamina-controller"]["containers"]
-    assert not any("http" in each for each in controller["args"])
-    assert not any("http" in each["name"] for each in controller["ports"])
+    for container in pods["lamina-controller"]["containers"]:
+        assert not any("http" in each for each in container["args"])
+        assert not any("http" in each["name"] for each in container["ports"])
 
 
 def test_plain_http_is_an_explicit_choice() -> None:
     http = "scheduler.extenderUrl=http://lamina-controller.lamina-system.svc:8080"
     with pytest.raises(BadInput, match=r"must begin with https://, .*set controller\.extenderHttp to true"):
         values.read([], [http])
-    (controller,) = components(http, "controller.extenderHttp=true")["lamina-controller"]["containers"]
+    controller, _ = components(http, "controller.extenderHttp=true")["lamina-controller"]["containers"]
     assert "--extender-http-bind=:8080" in controller["args"] and "--extender-bind=:8445" in controller["args"]
 
 
@@ -131,8 +131,10 @@ def test_protected_metrics_change_probes_monitors_and_rights() -> None:
     assert (schemes(plain), schemes(protected)) == ({"HTTP"}, {"HTTPS"})
     assert "tokenreviews" not in str(plain) and "tokenreviews" in str(protected)
     endpoints = [each["spec"]["endpoints"] for each in protected if each["kind"] == "ServiceMonitor"]
-    assert len(endpoints) == 2 and all(each["scheme"] == "https" and each["bearerTokenFile"] for (each,) in endpoints)
+    assert [len(each) for each in endpoints] == [2, 1]
+    assert all(one["scheme"] == "https" and one["bearerTokenFile"] for each in endpoints for one in each)
     before = [each["spec"]["endpoints"] for each in plain if each["kind"] == "ServiceMonitor"]
-    assert before == [[{"port": "metrics", "honorLabels": True}]] * 2
+    metrics, of_admission = ({"port": port, "honorLabels": True} for port in ("metrics", "admission-metrics"))
+    assert before == [[metrics, of_admission], [metrics]]
     bindings = {each["metadata"]["name"] for each in protected if each["kind"] == "ClusterRoleBinding"}
     assert bindings >= {"lamina-controller-metrics", "lamina-agent-metrics"}

@@ -29,23 +29,25 @@ class Page:
         return b""
 
 
-def container_of(part: str) -> Any:
+def container_of(part: str, number: int = 0) -> Any:
     made = render(objects(), Setting(install_values.plain(install_values.Values()), (1, 30, 0)))
     (workload,) = (each for each in made if each["metadata"]["name"] == part and "template" in each.get("spec", {}))
-    (container,) = workload["spec"]["template"]["spec"]["containers"]
-    return container
+    return workload["spec"]["template"]["spec"]["containers"][number]
 
 
-def probes(part: str) -> set[str]:
-    """The paths that kubelet asks of a part."""
-    container = container_of(part)
+def probes(part: str, number: int = 0) -> set[str]:
+    """The paths that kubelet asks of a container of a part."""
+    container = container_of(part, number)
     return {container[kind]["httpGet"]["path"] for kind in ("startupProbe", "livenessProbe", "readinessProbe")}
 
 
-@pytest.mark.parametrize("part", ["lamina-agent", "lamina-controller", "lamina-scheduler"])
-def test_a_part_that_starts_slowly_is_left_to_start(part: str) -> None:
-    probe = container_of(part)["startupProbe"]
-    assert probe["httpGet"] == container_of(part)["livenessProbe"]["httpGet"]
+PARTS = [("lamina-agent", 0), ("lamina-controller", 0), ("lamina-controller", 1), ("lamina-scheduler", 0)]
+
+
+@pytest.mark.parametrize(("part", "number"), PARTS)
+def test_a_part_that_starts_slowly_is_left_to_start(part: str, number: int) -> None:
+    probe = container_of(part, number)["startupProbe"]
+    assert probe["httpGet"] == container_of(part, number)["livenessProbe"]["httpGet"]
     assert probe["periodSeconds"] * probe["failureThreshold"] >= 300
 
 
@@ -73,7 +75,7 @@ class Readiness:
 
 
 @pytest.mark.parametrize("warm", [False, True])
-async def test_a_control_part_is_ready_once_it_could_lead_and_decides_nothing_there(warm: bool) -> None:
+async def test_a_controller_is_ready_once_it_could_lead_and_decides_nothing_there(warm: bool) -> None:
     readiness = Readiness()
     readiness.warm = warm
     made: Any = ExtenderService

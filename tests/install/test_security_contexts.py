@@ -55,7 +55,8 @@ def test_no_container_writes_its_image_or_calls_what_the_runtime_filters(setting
     with_mps = ["mps"] if "agent.mps=true" in settings else []
     with_dashboard = ["dashboard"] if "dashboard.enabled=true" in settings else []
     mounting = [] if "agent.filesMiB=0" in settings else ["mount-files"]
-    assert names == ["controller", "scheduler", "scheduler", *mounting, "agent", *with_mps, *with_dashboard, "cleaner"]
+    own = ["controller", "controller"]  # and admission
+    assert names == [*own, "scheduler", "scheduler", *mounting, "agent", *with_mps, *with_dashboard, "cleaner"]
     for name, context in containers(settings):
         assert context["readOnlyRootFilesystem"] is True, name
         assert context["seccompProfile"] == {"type": "RuntimeDefault"}, name

@@ -6,7 +6,7 @@ import pytest
 from msgspec import structs
 
 from lamina import configuration
-from lamina.controller.admission.webhook_configuration import webhook_configuration
+from lamina.admission.webhook_configuration import webhook_configuration
 from lamina.core.definitions import custom_resource_definitions
 from lamina.core.gpus import ExistingMigInstance, Gpu, Inventory
 from lamina.core.mps import MpsDaemon, MpsState

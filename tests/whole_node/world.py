@@ -19,8 +19,8 @@ from msgspec import structs
 
 from lamina.agent.run import AgentPorts, configuration_source, run_agent
 from lamina.agent.state.settings import COVER, LIBRARIES, AgentSettings
+from lamina.config_source.live import follow_config_map
 from lamina.controller.binding.bind_args import BindArgs
-from lamina.controller.configuration import follow_config_map
 from lamina.controller.sizes.changes import SizeChanges
 from lamina.core.grants import ContainerGrant, Grant
 from lamina.core.mig import Placed

@@ -62,15 +62,12 @@ def controller(
     extender_bind: ExtenderBind = "127.0.0.1:8445",
     extender_tls: ExtenderTls = None,
     extender_http_bind: ExtenderHttpBind = "",
-    admission_bind: Annotated[
-        str, typer.Option("--admission-bind", envvar="LAMINA_ADMISSION_BIND", help="Address of the admission webhook.")
-    ] = ":8443",
-    admission_host: Annotated[
+    admission: Annotated[
         str,
         typer.Option(
-            "--admission-host",
-            envvar="LAMINA_ADMISSION_HOST",
-            help="Host name under which the API server reaches the admission webhook.",
+            "--admission",
+            envvar="LAMINA_ADMISSION",
+            help="Address at which the API server reaches admission. Defaults to the Service lamina-admission.",
         ),
     ] = "",
     metrics_bind: Annotated[
@@ -97,7 +94,7 @@ def controller(
     ] = "",
     log_level: LogLevel = "INFO",
 ) -> None:
-    """Run the controller: admission webhook and scheduler extender."""
+    """Run the controller: scheduler extender, grants and the registration of admission."""
     import uvloop
 
     from lamina.controller.run import run
@@ -111,8 +108,7 @@ def controller(
         extender_tls=extender_tls,
         extender=parse_address(extender_bind, where="--extender-bind"),
         extender_http=parse_address(extender_http_bind, where="--extender-http-bind") if extender_http_bind else None,
-        admission=parse_address(admission_bind, where="--admission-bind"),
-        admission_host=admission_host,
+        admission=parse_address(admission, where="--admission") if admission else None,
         metrics=parse_address(metrics_bind, where="--metrics-bind") if metrics_bind else None,
         protect_metrics=protect_metrics,
         preemption=preemption,

@@ -17,7 +17,7 @@ GROUPS = {
         *("reset", "uninstall"),
     ),
     LAB: ("demo", "lab"),
-    "Components, started by manifests": ("agent", "controller", "mps", "mount-files", "clean-node"),
+    "Components, started by manifests": ("agent", "controller", "admission", "mps", "mount-files", "clean-node"),
 }
 """The groups in the order of the help, with their commands."""
 _ONE_SENTENCE = 1000

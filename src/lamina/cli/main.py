@@ -14,6 +14,7 @@ import typer
 
 from lamina import __version__
 from lamina.cli import (
+    admission,
     advise,
     agent,
     clean_node,
@@ -83,6 +84,7 @@ app.command("uninstall")(uninstall.uninstall)
 app.command("agent")(agent.agent)
 app.command("mount-files")(mount_files.mount_files)
 app.command("mps")(mps.mps)
+app.command("admission")(admission.admission)
 app.command("controller")(controller.controller)
 app.command("clean-node")(clean_node.clean_node)
 for extension in entry_points(group="lamina.commands"):  # of other distributions, such as lamina-lab

@@ -6,10 +6,9 @@ from collections.abc import Awaitable, Callable, Coroutine, Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from lamina.controller.admission.certificate_store import CertificateStore
-from lamina.controller.admission.cluster_answers import ClusterAnswers
-from lamina.controller.admission.process import AdmissionProcess, AdmissionSources
-from lamina.controller.admission.registration import WebhookRegistration, certificate_names, client_config
+from lamina.admission.certificate_store import CertificateStore
+from lamina.admission.registration import WebhookRegistration, certificate_names, client_config
+from lamina.config_source.live import LiveConfiguration, follow_source
 from lamina.controller.background import BackgroundTasks
 from lamina.controller.binding.binder import Binder
 from lamina.controller.binding.orphan_grants import remove_orphan_grants
@@ -24,7 +23,6 @@ from lamina.controller.claims.classes import ClassMaker
 from lamina.controller.claims.gate import ClaimGate
 from lamina.controller.claims.templates import ClaimTemplates
 from lamina.controller.compat.metrics import families
-from lamina.controller.configuration import LiveConfiguration, follow_config_map, follow_file
 from lamina.controller.context import Context
 from lamina.controller.eviction.borrowers import BorrowerEvictions
 from lamina.controller.eviction.defragmentation import Defragmenter
@@ -59,7 +57,7 @@ from lamina.controller.sizes.changes import SizeChanges
 from lamina.ledger.observed_claims import ObservedClaims
 from lamina.ledger.quotas import ResourceQuotas
 from lamina.ports.caller_reviews import CallerReviews
-from lamina.ports.clock import Clock, SystemClock
+from lamina.ports.clock import Clock
 from lamina.ports.kube import EventRecorder, Kube, Object, Resource
 from lamina.ports.polling import poll
 from lamina.ports.supervision import keep_running
@@ -102,7 +100,7 @@ def assemble(
     watches = Watches(context, _reporter(background, events))
     election = LeaderElection(kube, clock, settings.identity or socket.gethostname())
     readiness = Readiness(watches, election)
-    certificates = CertificateStore(kube, clock, certificate_names(settings))
+    certificates = CertificateStore(kube, clock, certificate_names(settings.admission_host))
     extender_tls = _extender_tls(kube, clock, settings)
     evictor = Evictor(kube, events, lambda: bool(readiness))
     grantless = GrantlessHolders(context, evictor, watches)
@@ -248,16 +246,15 @@ def _extender_tls(kube: Kube, clock: Clock, settings: ControllerSettings) -> Ext
     return ExtenderTls(IssuedCertificates(IssuedStore(kube, clock)))
 
 
-def tasks_of(controller: Controller, listener: socket.socket) -> list[Coroutine[Any, Any, None]]:
-    """What runs until the controller stops, once it listens. Admission is served on `listener`."""
+def tasks_of(controller: Controller) -> list[Coroutine[Any, Any, None]]:
+    """What runs until the controller stops, once it listens."""
     context, settings = controller.context, controller.settings
     kube, clock, configuration = context.kube, context.clock, context.configuration
-    address = client_config(settings, listener.getsockname()[1])
+    address = client_config(settings.admission)
     registration = WebhookRegistration(
         kube, clock, configuration, controller.certificates, address, claims=settings.dra
     )
     label = LeaderLabel(kube, clock, controller.election.identity)
-    admission = _admission_process(controller)
     verbs = controller.verbs
     requeue = Requeue(context, verbs.expected, lambda: bool(controller.readiness))
 
@@ -273,8 +270,9 @@ def tasks_of(controller: Controller, listener: socket.socket) -> list[Coroutine[
             await statuses.step()
 
     loops: dict[str, Callable[[], Awaitable[None]]] = {
-        "admission": lambda: admission.run(listener),
-        "configuration": lambda: _follow_configuration(controller),
+        "configuration": lambda: follow_source(
+            settings.config, kube, clock, configuration, controller.events, context.set_aside
+        ),
         "watches": controller.watches.run,
         "election": controller.election.run,
         "leader label": lambda: label.run(ready),
@@ -307,26 +305,8 @@ def tasks_of(controller: Controller, listener: socket.socket) -> list[Coroutine[
     return [keep_running(name, loop, clock, context.set_aside) for name, loop in loops.items()]
 
 
-def _admission_process(controller: Controller) -> AdmissionProcess:
-    """A process lives by the machine's clock, whatever the clock of the cluster is."""
-    context = controller.context
-    answers = ClusterAnswers(context, controller.watches)
-    sources = AdmissionSources(context.configuration, controller.certificates, answers.refusal, controller.metrics)
-    return AdmissionProcess(sources, SystemClock())
-
-
 def _every(clock: Clock, seconds: float, step: Callable[[], Awaitable[None]]) -> Awaitable[None]:
     return poll(step, clock, every_s=seconds, delay_s=seconds)
-
-
-async def _follow_configuration(controller: Controller) -> None:
-    context, settings = controller.context, controller.settings
-    if settings.config is not None:
-        await follow_file(settings.config, context.configuration, context.clock, context.set_aside)
-    else:
-        await follow_config_map(
-            context.kube, context.clock, context.configuration, controller.events, context.set_aside
-        )
 
 
 async def _expire_holds(context: Context) -> None:

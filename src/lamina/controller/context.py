@@ -2,8 +2,8 @@
 
 from dataclasses import dataclass, field
 
+from lamina.config_source.live import LiveConfiguration
 from lamina.controller.capacity.node_states import Capacity
-from lamina.controller.configuration import LiveConfiguration
 from lamina.controller.pending_pods import PendingPods
 from lamina.controller.pod_parser import PodParser
 from lamina.ledger.claim_usage import ClaimUsage

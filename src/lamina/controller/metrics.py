@@ -2,19 +2,18 @@
 
 from collections.abc import Callable, Iterator
 
-from prometheus_client import CollectorRegistry, Counter, Histogram
-from prometheus_client.core import CounterMetricFamily, GaugeMetricFamily
+from prometheus_client import Counter
+from prometheus_client.core import GaugeMetricFamily
 from prometheus_client.registry import Collector
 
 from lamina.core.ledger import NOTHING, taken_by_claims
 from lamina.ledger.ledger import Ledger
+from lamina.ports.request_metrics import RequestMetrics
 from lamina.ports.set_aside import SetAside
 
-_SECONDS = (0.001, 0.002, 0.005, 0.01, 0.02, 0.05, 0.1, 0.2, 0.5, 1.0, 2.0, 5.0, 10.0, 30.0)
 
-
-class Metrics:
-    """One registry, with a counter and a histogram by verb: filter, prioritize, preempt, bind, admit."""
+class Metrics(RequestMetrics):
+    """Those of its requests, of what is granted, and of what the controller does by itself."""
 
     def __init__(
         self,
@@ -27,17 +26,7 @@ class Metrics:
 
         Only the replica that leads serves what is granted, so that a sum over all replicas counts it once.
         """
-        self.registry = CollectorRegistry()
-        self.decisions = Counter(
-            "lamina_decisions", "Requests answered, by verb and outcome.", ["verb", "outcome"], registry=self.registry
-        )
-        self.seconds = Histogram(
-            "lamina_decision_seconds",
-            "Time from a request to its answer.",
-            ["verb"],
-            buckets=_SECONDS,
-            registry=self.registry,
-        )
+        super().__init__(set_aside)
         self.moved_pods = Counter(
             "lamina_defragmentation_moved_pods", "Pods evicted so that a GPU becomes idle.", registry=self.registry
         )
@@ -48,7 +37,6 @@ class Metrics:
             registry=self.registry,
         )
         self.registry.register(_OfTheLeader(lambda: _granted(ledger), leading))
-        self.registry.register(_SetAsideMetrics(set_aside))
         self.registry.register(_OfTheLeader(compat, leading))
 
 
@@ -92,11 +80,3 @@ class _OfTheLeader(Collector):
 
     def collect(self) -> Iterator[GaugeMetricFamily]:
         return self._families() if self._leading() else iter(())
-
-
-class _SetAsideMetrics(Collector):
-    def __init__(self, set_aside: SetAside) -> None:
-        self._set_aside = set_aside
-
-    def collect(self) -> Iterator[CounterMetricFamily]:
-        yield self._set_aside.family()

@@ -7,21 +7,19 @@ import asyncio
 import contextlib
 import json
 import logging
-import signal
-import socket
 from collections.abc import AsyncIterator, Mapping
 
-from lamina.controller.admission.webhook_configuration import PATH
+from lamina.config_source.initial import ConfigAt, read_initial_config
 from lamina.controller.assembly import Controller, assemble, tasks_of
 from lamina.controller.settings import ControllerSettings
 from lamina.controller.startup import crds
-from lamina.controller.startup.initial_config import read_initial_config
 from lamina.ports.clock import Clock, SystemClock
 from lamina.ports.files import Files
 from lamina.ports.kube import EventRecorder, Kube
 from lamina.ports.kube.client import AGAIN_S, connect
-from lamina.ports.listener import Address, bind, listening_if_set
+from lamina.ports.listener import Address, listening_if_set
 from lamina.ports.protected_metrics import metrics_context
+from lamina.ports.stop_signals import stop_event
 
 log = logging.getLogger(__name__)
 
@@ -30,7 +28,7 @@ async def run(settings: ControllerSettings) -> None:
     """Serve until SIGTERM or SIGINT. Raises BadInput and Outside for what prevents the start."""
     kube = await connect(settings.kubeconfig, context=settings.context, again_s=AGAIN_S)
     try:
-        await serve(kube, SystemClock(), settings, _stop_event())
+        await serve(kube, SystemClock(), settings, stop_event())
     finally:
         await kube.close()
 
@@ -38,22 +36,21 @@ async def run(settings: ControllerSettings) -> None:
 async def serve(kube: Kube, clock: Clock, settings: ControllerSettings, stop: asyncio.Event) -> None:
     """Serve until `stop` is set."""
     events = EventRecorder(kube, "lamina", now=clock.wall)
-    configuration = await read_initial_config(kube, clock, settings, events, stop)
+    at = ConfigAt(settings.config, settings.metrics or settings.extender_http, settings.protects_probes)
+    configuration = await read_initial_config(kube, clock, at, events, stop)
     if configuration is None:
         return
     await crds.apply(kube)
     controller = assemble(kube, clock, settings, configuration, events)
     await controller.certificates.refresh()
-    with bind("admission", settings.admission) as listener:
-        await _serve_on(listener, controller, stop)
+    await _serve(controller, stop)
     await controller.background.drain()
     await controller.election.step_down()
 
 
-async def _serve_on(listener: socket.socket, controller: Controller, stop: asyncio.Event) -> None:
-    """Serve everything until `stop` is set, admission on a socket that is bound."""
+async def _serve(controller: Controller, stop: asyncio.Event) -> None:
+    """Serve everything until `stop` is set."""
     settings = controller.settings
-    admission = Address(settings.admission.host, listener.getsockname()[1])
     protection = metrics_context(controller.context.clock.wall()) if settings.protect_metrics else None
     async with (
         _extender(controller) as extender,
@@ -61,11 +58,10 @@ async def _serve_on(listener: socket.socket, controller: Controller, stop: async
         listening_if_set("metrics", controller.extender.probes_application(), settings.metrics, protection) as metrics,
         asyncio.TaskGroup() as group,
     ):
-        tasks = [group.create_task(task) for task in tasks_of(controller, listener)]
+        tasks = [group.create_task(task) for task in tasks_of(controller)]
         scheme = "http" if protection is None else "https"
         services = {"extender": ("https", extender), "extenderHttp": ("http", plain), "metrics": (scheme, metrics)}
         urls = {name: f"{protocol}://{address}" for name, (protocol, address) in services.items() if address}
-        urls["admission"] = f"https://{admission}{PATH}"
         _write_addresses(settings, urls)
         log.info("Listening: %s", ", ".join(f"{name} on {url}" for name, url in urls.items()))
         await stop.wait()
@@ -89,11 +85,3 @@ async def _extender(controller: Controller) -> AsyncIterator[Address | None]:
 def _write_addresses(settings: ControllerSettings, urls: Mapping[str, str]) -> None:
     if settings.addresses_file is not None:
         Files().write(settings.addresses_file, json.dumps(urls).encode())
-
-
-def _stop_event() -> asyncio.Event:
-    """An event that SIGTERM and SIGINT set."""
-    stop = asyncio.Event()
-    for number in (signal.SIGTERM, signal.SIGINT):
-        asyncio.get_running_loop().add_signal_handler(number, stop.set)
-    return stop

@@ -23,10 +23,8 @@ class ControllerSettings(Struct, frozen=True, kw_only=True):
     Lamina creates."""
     extender_http: Address | None = None
     """Where the extender is served over plain HTTP, to any client; None for no such address."""
-    admission: Address = Address("", 8443)
-    admission_host: str = ""
-    """The host under which the API server reaches admission. Empty: the address of `admission` if that is a loopback
-    address, or the Service lamina-system/lamina-admission."""
+    admission: Address | None = None
+    """Where the API server reaches admission directly; None for the Service lamina-system/lamina-admission."""
     metrics: Address | None = None
     """An additional address for probes and metrics, apart from the extender's; None for no such address."""
     protect_metrics: bool = False
@@ -38,7 +36,16 @@ class ControllerSettings(Struct, frozen=True, kw_only=True):
     dra_driver: str = DRIVER
     """The name of their driver."""
     addresses_file: Path | None = None
-    """Written once all services listen: a JSON object with their URLs: `admission`, and `extender`, `extenderHttp` and
+    """Written once all services listen: a JSON object with their URLs: `extender`, `extenderHttp` and
     `metrics` where the settings have them."""
     identity: str = ""
     """The replica's name in the leader election; empty for the host name, which in a cluster is the pod's name."""
+
+    @property
+    def admission_host(self) -> str:
+        """Empty where the API server reaches admission by the Service."""
+        return self.admission.host if self.admission else ""
+
+    @property
+    def protects_probes(self) -> bool:
+        return self.metrics is not None and self.protect_metrics

@@ -1,4 +1,5 @@
-"""The controller: replicas that run as an ordinary user, Services to the leader, and the webhook registration."""
+"""The controller and admission next to it: replicas that run as an ordinary user, the extender's Service to the leader,
+admission's to all of them, and the webhook registration."""
 
 from typing import Any
 
@@ -23,20 +24,25 @@ from lamina.install.pods import (
 )
 from lamina.install.terms import Given, Joined, Value, When
 
-EXTENDER_PORT, EXTENDER_HTTP_PORT, ADMISSION_PORT, METRICS_PORT = 8445, 8080, 8443, 9395
+EXTENDER_PORT, EXTENDER_HTTP_PORT, ADMISSION_PORT, METRICS_PORT, ADMISSION_METRICS_PORT = 8445, 8080, 8443, 9395, 9396
 EXTENDER_HTTP = Given(Value("controller.extenderHttp"))
 PREEMPTS = Given(Value("controller.preemption"))
 _SERVES_CLAIMS = Given(Value("dra.enabled"))
 _EXTENDER_TLS = "/etc/lamina-extender-tls"
+_METRICS = {
+    "metrics": (METRICS_PORT, "metrics"),
+    "admission-metrics": (ADMISSION_METRICS_PORT, "adm-metrics"),
+}
+"""By the names of their ports at the Service."""
 
 
 def controller() -> list[Any]:
     """All objects of the controller except service accounts and network policies."""
     return [
         _extender_service(),
-        service(ADMISSION_SERVICE, CONTROLLER, {"admission": (443, "admission")}, leader=LEADER_LABEL),
-        service(f"{CONTROLLER}-metrics", CONTROLLER, {"metrics": (METRICS_PORT, "metrics")}, headless=True),
-        monitor(f"{CONTROLLER}-metrics", CONTROLLER),
+        service(ADMISSION_SERVICE, CONTROLLER, {"admission": (443, "admission")}),
+        service(f"{CONTROLLER}-metrics", CONTROLLER, _METRICS, headless=True),
+        monitor(f"{CONTROLLER}-metrics", CONTROLLER, tuple(_METRICS)),
         deployment(CONTROLLER, "controller", _template()),
         disruption_budget(CONTROLLER),
         _webhooks(),
@@ -63,7 +69,7 @@ def _webhooks() -> dict[str, Any]:
 def _template() -> dict[str, Any]:
     secret = Value("controller.extenderTlsSecret")
     tls_mount, tls_volume = mounted_secret("extender-tls", secret, _EXTENDER_TLS)
-    binds = (("extender", EXTENDER_PORT), ("admission", ADMISSION_PORT), ("metrics", METRICS_PORT))
+    binds = (("extender", EXTENDER_PORT), ("metrics", METRICS_PORT))
     container = {
         "name": "controller",
         "image": IMAGE,
@@ -94,8 +100,36 @@ def _template() -> dict[str, Any]:
         "priorityClassName": "system-cluster-critical",
         "affinity": spread_over_nodes(CONTROLLER),
         **node_placement("controller"),
-        "containers": [container],
-        # The key of the certificate is loaded from there and stays in memory.
+        "containers": [container, _admission()],
+        # The keys of certificates are loaded from there and stay in memory.
         "volumes": [{"name": "tmp", "emptyDir": {"medium": "Memory", "sizeLimit": "16Mi"}}, tls_volume],
     }
     return template(CONTROLLER, spec)
+
+
+def _admission() -> dict[str, Any]:
+    """It serves in each replica, also in those that do not lead."""
+    return {
+        "name": "admission",
+        "image": IMAGE,
+        "imagePullPolicy": Value("image.pullPolicy"),
+        "args": [
+            "admission",
+            f"--bind=:{ADMISSION_PORT}",
+            f"--metrics-bind=:{ADMISSION_METRICS_PORT}",
+            When(PROTECTED_METRICS, "--protect-metrics"),
+        ],
+        "env": [
+            {"name": "LAMINA_LOG_LEVEL", "value": Value("controller.logLevel")},
+            # Otherwise glibc keeps the memory of large bodies when they have been answered.
+            {"name": "MALLOC_MMAP_THRESHOLD_", "value": "131072"},
+            {"name": "MALLOC_TRIM_THRESHOLD_", "value": "131072"},
+        ],
+        "ports": [port("admission", ADMISSION_PORT), port("adm-metrics", ADMISSION_METRICS_PORT)],
+        "startupProbe": startup_probe("adm-metrics", scheme=METRICS_SCHEME),
+        "livenessProbe": probe("/healthz", "adm-metrics", period_s=10, failures=6, scheme=METRICS_SCHEME),
+        "readinessProbe": probe("/readyz", "adm-metrics", period_s=2, failures=3, scheme=METRICS_SCHEME),
+        "resources": Value("controller.admissionResources"),
+        "securityContext": UNPRIVILEGED,
+        "volumeMounts": [{"name": "tmp", "mountPath": "/tmp"}],
+    }

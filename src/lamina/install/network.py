@@ -2,7 +2,7 @@
 certificate.
 
 Kubelet's probes pass any policy. The API server is not a pod and cannot be selected, so the admission port is open to
-all pods; it changes nothing, tells nothing about other namespaces, and is served by a process that bounds what each
+all pods; it changes nothing, tells nothing about other namespaces, and is served by a program that bounds what each
 request can cost.
 """
 
@@ -29,6 +29,7 @@ def network() -> list[Any]:
         When(Given(_EXTENDER_FROM), extender),
         _ingress(controller.ADMISSION_PORT),
         _metrics_rule(controller.METRICS_PORT),
+        _metrics_rule(controller.ADMISSION_METRICS_PORT),
     ]
     policies = [
         _policy(CONTROLLER, controller_rules),

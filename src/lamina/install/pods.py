@@ -139,8 +139,8 @@ def startup_probe(port: str | int, *, scheme: str | When = "HTTP") -> dict[str, 
     return probe("/healthz", port, period_s=2, failures=150, scheme=scheme)
 
 
-def monitor(name: str, part: str) -> Any:
-    """A ServiceMonitor for the port `metrics` of the Service `name`."""
+def monitor(name: str, part: str, ports: tuple[str, ...] = ("metrics",)) -> Any:
+    """A ServiceMonitor for these ports of the Service `name`."""
     body = {
         "apiVersion": "monitoring.coreos.com/v1",
         "kind": "ServiceMonitor",
@@ -149,12 +149,13 @@ def monitor(name: str, part: str) -> Any:
             "selector": {"matchLabels": chosen(part)},
             "endpoints": [
                 {
-                    "port": "metrics",
+                    "port": port,
                     "honorLabels": True,  # or namespaces and pods would be those of the component
                     "scheme": When(PROTECTED_METRICS, "https"),
                     "tlsConfig": When(PROTECTED_METRICS, {"insecureSkipVerify": True}),
                     "bearerTokenFile": When(PROTECTED_METRICS, _TOKEN),
                 }
+                for port in ports
             ],
         },
     }

@@ -94,7 +94,7 @@ class Component(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
 
 
 class ControllerValues(Component, frozen=True, kw_only=True, forbid_unknown_fields=True):
-    """The controller: admission webhook and scheduler extender."""
+    """The controller and, next to it, admission."""
 
     replicas: Annotated[Count, Meta(title="Number of replicas. One leads, the others stand by")] = 2
     logLevel: Annotated[LogLevel, Meta(title="Log level")] = "INFO"
@@ -133,6 +133,9 @@ class ControllerValues(Component, frozen=True, kw_only=True, forbid_unknown_fiel
     ] = False
     resources: Annotated[Object, Meta(title="Resource requests and limits of a pod")] = msgspec.field(
         default_factory=lambda: _asks("100m", "200Mi", "2Gi")
+    )
+    admissionResources: Annotated[Object, Meta(title="Resource requests and limits of admission in each pod")] = (
+        msgspec.field(default_factory=lambda: _asks("50m", "100Mi", "1Gi"))
     )
 
 

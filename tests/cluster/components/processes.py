@@ -56,6 +56,7 @@ class Processes:
         self._folder.mkdir(exist_ok=True)
         control = cluster.control
         self.controllers = [self._replica(number, replicas) for number in range(replicas)]
+        self.admission = self._admission()
         door = [sys.executable, "-I", LEADER_PROXY, *(str(EXTENDER_PORT + i) for i in range(replicas + 1))]
         self._door = self._daemon("leader-door", door) if replicas > 1 else None
         command: list[str | Path] = [cluster.binaries["kube-scheduler"], "--config", self._write_scheduler()]
@@ -67,14 +68,19 @@ class Processes:
 
     def _replica(self, number: int, replicas: int) -> Daemon:
         control = self._cluster.control
-        words = ["controller", "--kubeconfig", control.kubeconfig, "--admission-host", network.CONTROL]
+        words = ["controller", "--kubeconfig", control.kubeconfig, "--admission", f"{network.CONTROL}:{ADMISSION_PORT}"]
         words += ["--dra"] if self._of_claims else []
         if replicas == 1:
             return self._daemon("controller", [*LAMINA, *words, "--extender-http-bind", EXTENDER])
         words += ["--extender-bind", "127.0.0.1:0"]
         words += ["--extender-http-bind", f"127.0.0.1:{EXTENDER_PORT + 1 + number}"]
-        words += ["--admission-bind", f":{ADMISSION_PORT + number}", "--identity", f"controller-{number}"]
+        words += ["--identity", f"controller-{number}"]
         return self._daemon(f"controller-{number}", [*LAMINA, *words])
+
+    def _admission(self) -> Daemon:
+        words = ["admission", "--kubeconfig", self._cluster.control.kubeconfig]
+        words += ["--bind", f":{ADMISSION_PORT}", "--host", network.CONTROL]
+        return self._daemon("admission", [*LAMINA, *words])
 
     def _daemon(self, name: str, command: list[str | Path]) -> Daemon:
         """A program of the control plane's sandbox."""
@@ -105,7 +111,7 @@ class Processes:
     @property
     def _all(self) -> list[Daemon]:
         door = [self._door] if self._door else []
-        return [*self.controllers, *door, self.scheduler, *self.mps.values(), *self.agents.values()]
+        return [*self.controllers, self.admission, *door, self.scheduler, *self.mps.values(), *self.agents.values()]
 
     def start(self) -> None:
         """Start all parts, and return when all of them answer."""

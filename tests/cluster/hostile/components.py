@@ -8,7 +8,7 @@ from tests.cluster.components.commands import Unavailable
 from tests.cluster.components.daemons import Daemon
 from tests.cluster.components.processes import Processes
 
-MOST_MIB = {"controller": 600, "agent": 400, "mps": 300, "lamina-scheduler": 1000}
+MOST_MIB = {"controller": 600, "admission": 600, "agent": 400, "mps": 300, "lamina-scheduler": 1000}
 """What each may take, with its children."""
 
 
@@ -21,7 +21,7 @@ class Program(NamedTuple):
 
 def programs(lamina: Processes) -> dict[str, Program]:
     """All components by name, as they are now."""
-    found = {each.name: _program(each) for each in (*lamina.controllers, lamina.scheduler)}
+    found = {each.name: _program(each) for each in (*lamina.controllers, lamina.admission, lamina.scheduler)}
     for kind, daemons in (("agent", lamina.agents), ("mps", lamina.mps)):
         found |= {f"{kind} of {node}": _program(each) for node, each in daemons.items()}
     return found

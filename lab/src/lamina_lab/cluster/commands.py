@@ -18,7 +18,7 @@ def environment(directory: LabDirectory) -> dict[str, str]:
     return inherited | {MARKER: str(directory.root), "PYTHONUNBUFFERED": "1"}
 
 
-def controller(directory: LabDirectory, plan: LabPlan) -> Child:
+def controller(directory: LabDirectory, plan: LabPlan, admission_port: int) -> Child:
     """The controller, which writes the ports it got to the lab's `addresses` file.
 
     It evicts for pods that lack GPU memory or compute alone, because the lab's scheduler does not ask about them.
@@ -27,13 +27,23 @@ def controller(directory: LabDirectory, plan: LabPlan) -> Child:
         *(sys.executable, "-m", "lamina", "controller"),
         *("--kubeconfig", str(directory.kubeconfig)),
         *("--extender-bind", "127.0.0.1:0"),
-        *("--admission-bind", "127.0.0.1:0"),
+        *("--admission", f"127.0.0.1:{admission_port}"),
         *("--metrics-bind", "127.0.0.1:0"),
         *("--addresses-file", str(directory.addresses)),
         "--preemption",
         *(["--dra"] if plan.dra else []),
     ]
     return Child("controller", command, directory.log("controller"), environment(directory))
+
+
+def admission(directory: LabDirectory, port: int) -> Child:
+    """Admission, which listens on that port."""
+    command = [
+        *(sys.executable, "-m", "lamina", "admission"),
+        *("--kubeconfig", str(directory.kubeconfig)),
+        *("--bind", f"127.0.0.1:{port}"),
+    ]
+    return Child("admission", command, directory.log("admission"), environment(directory))
 
 
 def agent(directory: LabDirectory, node: NodeDirectory, name: str, plan: LabPlan) -> Child:

@@ -11,7 +11,6 @@ from typing import Any
 
 from lamina import configuration
 from lamina.configuration import CONFIG_MAP_NAMESPACE
-from lamina.controller.secret_objects import content_of
 from lamina.core.component_names import (
     AUTHORITY_FILE,
     CERTIFICATE_FILE,
@@ -25,6 +24,7 @@ from lamina.install.scheduler_config import DECIDING_WEIGHT
 from lamina.ports.certificates.tls import use_certificate
 from lamina.ports.clock import SystemClock
 from lamina.ports.kube import SECRETS, Kube
+from lamina.ports.kube.secret_objects import content_of
 from lamina_lab.cluster import commands
 from lamina_lab.host.directory import LabDirectory
 from lamina_lab.scheduler.extender import ExtenderConfig, ManagedResource

@@ -8,6 +8,7 @@ import asyncio
 import logging
 import os
 import signal
+import socket
 import subprocess
 import sys
 from pathlib import Path
@@ -87,7 +88,9 @@ def _prepare_disks(directory: LabDirectory, plan: LabPlan) -> None:
 
 
 def _children(directory: LabDirectory, plan: LabPlan) -> list[Child]:
-    children = [commands.controller(directory, plan)]
+    with socket.create_server(("127.0.0.1", 0)) as free:
+        port = free.getsockname()[1]
+    children = [commands.admission(directory, port), commands.controller(directory, plan, port)]
     for index, node in enumerate(plan.nodes):
         disk = directory.node(index)
         children.append(commands.kubelet(directory, disk, node))

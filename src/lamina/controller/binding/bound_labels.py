@@ -8,10 +8,10 @@ differ while it is updated.
 import logging
 from collections.abc import Mapping
 
-from lamina.controller.comparison import includes
 from lamina.errors import Outside
 from lamina.ledger.pod_holding import GrantRecord
 from lamina.ports.kube import PODS, Kube
+from lamina.ports.kube.comparison import includes
 
 log = logging.getLogger(__name__)
 

@@ -4,9 +4,9 @@ import logging
 from collections import OrderedDict
 from collections.abc import Iterator, Mapping, Sequence, Set
 
+from lamina.config_source.live import LiveConfiguration
 from lamina.controller.capacity.host_capacity import HostCapacity
 from lamina.controller.capacity.pod_mix import PodMix
-from lamina.controller.configuration import LiveConfiguration
 from lamina.core.gpus import Inventory
 from lamina.core.ledger import Taken, add, taken_by
 from lamina.core.requests import PodRequest

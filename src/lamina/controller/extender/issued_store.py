@@ -7,12 +7,12 @@ from datetime import UTC, datetime
 
 from lamina.configuration import CONFIG_MAP_NAMESPACE as NAMESPACE
 from lamina.controller.extender.issued import Generation, Issued, renewed
-from lamina.controller.secret_objects import content_of, create_secret, secret_object
 from lamina.core.component_names import EXTENDER_CLIENT_SECRET, EXTENDER_SECRET
 from lamina.errors import Outside
 from lamina.ports.certificates.authority import CertifiedKey
 from lamina.ports.clock import Clock
 from lamina.ports.kube import SECRETS, AlreadyExists, Conflict, Kube, NotFound, Object
+from lamina.ports.kube.secret_objects import content_of, create_secret, secret_object
 
 _TRIES = 5
 _PREFIXES = ("", "following-")

@@ -21,7 +21,6 @@ from lamina.controller.eviction.preemption import Preemption
 from lamina.controller.eviction.victims import PodVictims
 from lamina.controller.extender.bodies import LARGEST_BODY, read_body
 from lamina.controller.extender.wire import Arguments, Decoder, ExtenderArgs, PreemptArgs, filter_result
-from lamina.controller.failures import Failures, malformed
 from lamina.controller.gangs.coordinator import GangCoordinator
 from lamina.controller.leadership.readiness import Readiness
 from lamina.controller.metrics import Metrics
@@ -35,6 +34,7 @@ from lamina.core.component_names import FILTER_TO_BEST, PRIORITIZE_WITHOUT_GPUS
 from lamina.errors import BadInput, Outside
 from lamina.ledger.pods import ParsedPod
 from lamina.ports.caller_reviews import CallerReviews
+from lamina.ports.failures import Failures, malformed
 from lamina.ports.kube import PODS, EventRecorder
 from lamina.ports.protected_metrics import Handler, for_allowed_callers
 

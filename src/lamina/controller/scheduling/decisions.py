@@ -7,8 +7,8 @@ import numpy as np
 from msgspec import Struct
 from numpy.typing import NDArray
 
+from lamina.config_source.live import LiveConfiguration
 from lamina.controller.capacity.node_states import Capacity
-from lamina.controller.configuration import LiveConfiguration
 from lamina.controller.packing.policy import PackingPolicy
 from lamina.controller.scheduling.scores import HIGHEST_SCORE, NodeScores, stretched, with_single_best
 from lamina.core.grants import ContainerGrant

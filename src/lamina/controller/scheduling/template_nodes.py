@@ -7,7 +7,7 @@ a pod can be bound only after the node and its Inventory exist.
 
 from collections.abc import Callable, Mapping, Sequence
 
-from lamina.controller.configuration import LiveConfiguration
+from lamina.config_source.live import LiveConfiguration
 from lamina.controller.scheduling.decisions import Decisions, FilterResult
 from lamina.core.requests import PodRequest
 from lamina.dialects.template_nodes import template_inventory

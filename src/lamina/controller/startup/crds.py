@@ -2,9 +2,9 @@
 
 import logging
 
-from lamina.controller.comparison import includes
 from lamina.core.definitions import custom_resource_definitions
 from lamina.ports.kube import CUSTOM_RESOURCE_DEFINITIONS, AlreadyExists, Kube, NotFound
+from lamina.ports.kube.comparison import includes
 
 log = logging.getLogger(__name__)
 

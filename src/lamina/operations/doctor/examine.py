@@ -45,7 +45,7 @@ async def _listed(kube: Kube, resource: Resource) -> list[Object]:
 
 async def webhook(kube: Kube, config: Config, registered: list[Object]) -> Finding:
     """Whether the webhook answers: it must refuse the test pod, which is deleted at once if it was admitted."""
-    fix = "check the log of the controller, and whether the API server can reach its Service"
+    fix = "check the logs of the controller and of admission, and whether the API server reaches its Service"
     if not config.enabled:
         return Finding("webhook", State.WARNING, "the configuration has enabled: false", "set enabled: true")
     if not any(one["metadata"]["name"] == WEBHOOKS and one.get("webhooks") for one in registered):

@@ -19,11 +19,11 @@ from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 from lamina.configuration import Config
-from lamina.controller.comparison import includes
 from lamina.core.component_names import ADMISSION_SERVICE, NAMESPACE, WEBHOOKS
 from lamina.dialects import IGNORING_LABELS, requesting_annotations, resource_domains, template_condition
 from lamina.dialects.templates import WORKLOADS
 from lamina.ports.kube import MUTATING_WEBHOOKS, Kube, NotFound, Object
+from lamina.ports.kube.comparison import includes
 
 log = logging.getLogger(__name__)
 

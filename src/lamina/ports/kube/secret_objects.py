@@ -4,7 +4,7 @@ import base64
 import contextlib
 from collections.abc import Mapping
 
-from lamina.configuration import CONFIG_MAP_NAMESPACE as NAMESPACE
+from lamina.core.component_names import NAMESPACE
 from lamina.ports.kube import NAMESPACES, SECRETS, AlreadyExists, Kube, NotFound, Object
 
 

@@ -39,6 +39,12 @@ def authorities_of_both(certificate: Certificate, previous: Certificate | None) 
     return certificate.authorities + b"".join(text for text in newest if text not in certificate.authorities)
 
 
+def is_trusted(certificate: Certificate, bundle: bytes) -> bool:
+    """Whether a client that trusts the authorities of `bundle` trusts the certificate."""
+    newest = _authorities(certificate)[:1]
+    return bool(newest) and pem(newest[0]) in bundle
+
+
 def is_usable(certificate: Certificate, names: Iterable[str], now: datetime) -> bool:
     """Whether the certificate is complete, contains all of `names` and need not be renewed yet."""
     serving = signed_by(certificate.authorities, CertifiedKey(certificate.certificate, certificate.key))

@@ -1,8 +1,8 @@
-"""Keeps the webhook registered, with the certificate and the resource names in force.
+"""Keeps the webhook registered, with the certificate and the resource names in force. The leader does so.
 
 Both are checked every few minutes, so a registration that was removed or changed is restored, and the certificate is
-renewed in time. A new certificate is served only after its authority was registered and the API servers had time to
-notice. Until then the previous certificate is served, whose authority stays registered as well.
+renewed in time. Replicas serve a new certificate only after its authority was registered and the API servers had time
+to notice, see `served_certificate`. Until then they serve the previous one, whose authority stays registered as well.
 """
 
 import asyncio
@@ -11,14 +11,14 @@ import logging
 from collections.abc import Callable, Mapping
 from typing import Any
 
-from lamina.controller.admission.certificate_store import CertificateStore
-from lamina.controller.admission.webhook_configuration import register, service_address, url_address
-from lamina.controller.configuration import LiveConfiguration
-from lamina.controller.settings import ControllerSettings
+from lamina.admission.certificate_store import CertificateStore
+from lamina.admission.webhook_configuration import register, service_address, url_address
+from lamina.config_source.live import LiveConfiguration
 from lamina.core.component_names import ADMISSION_SERVICE, NAMESPACE, WEBHOOKS
 from lamina.errors import Outside
 from lamina.ports.clock import Clock, within
 from lamina.ports.kube import MUTATING_WEBHOOKS, Kube, NotFound
+from lamina.ports.listener import Address
 from lamina.ports.polling import FailureLog
 
 log = logging.getLogger(__name__)
@@ -32,21 +32,16 @@ _RETRY_PAUSES_S = (2.0, 4.0, 8.0, 16.0, 32.0, 64.0, 128.0, 256.0, _CHECK_S)
 """After failures in a row."""
 
 
-def own_host(settings: ControllerSettings) -> str:
-    """The host by which the API server reaches admission directly; empty where it uses the Service."""
-    return settings.admission_host or (settings.admission.host if settings.admission.is_loopback else "")
-
-
-def certificate_names(settings: ControllerSettings) -> list[str]:
-    """The names that the serving certificate must contain."""
+def certificate_names(host: str) -> list[str]:
+    """The names that the serving certificate must contain. `host` is where the API server reaches admission directly;
+    empty where it uses the Service."""
     service = f"{ADMISSION_SERVICE}.{NAMESPACE}.svc"
-    return [service, f"{service}.cluster.local", *filter(None, [own_host(settings)])]
+    return [service, f"{service}.cluster.local", *filter(None, [host])]
 
 
-def client_config(settings: ControllerSettings, port: int) -> Mapping[str, Any]:
-    """How the API server reaches admission, which listens on `port`."""
-    host = own_host(settings)
-    return url_address(host, port) if host else service_address()
+def client_config(address: Address | None) -> Mapping[str, Any]:
+    """How the API server reaches admission: directly at this address, or by the Service."""
+    return service_address() if address is None else url_address(*address)
 
 
 class WebhookRegistration:

@@ -8,16 +8,14 @@ that has, how long it may take to arrive, and how many large ones are in memory 
 
 import asyncio
 import contextlib
-import logging
 from collections.abc import Awaitable, Callable
 from functools import partial
 
 import msgspec
 from aiohttp import web
 
-from lamina.configuration import Config
-from lamina.controller.admission.connections import Connections
-from lamina.controller.admission.review import (
+from lamina.admission.connections import Connections
+from lamina.admission.review import (
     ALLOWED,
     AdmissionRequest,
     AdmissionReview,
@@ -34,13 +32,12 @@ from lamina.controller.admission.review import (
     review_template,
     review_visibility,
 )
-from lamina.controller.admission.webhook_configuration import CLAIMS_PATH, HIDING_PATH, PATH
-from lamina.controller.failures import Failures, malformed
-from lamina.errors import BadInput, Outside
+from lamina.admission.webhook_configuration import CLAIMS_PATH, HIDING_PATH, PATH
+from lamina.config_source.live import LiveConfiguration
+from lamina.errors import BadInput
 from lamina.ports.clock import Clock, within
+from lamina.ports.failures import Failures, malformed
 from lamina.ports.set_aside import SetAside
-
-log = logging.getLogger(__name__)
 
 LARGEST_BODY = 6 * 1024 * 1024
 """Bytes. An API server takes requests of at most 3 MiB, and the review of a change carries two objects."""
@@ -52,23 +49,31 @@ MOST_VALUES = 200_000
 READ_S = 5.0
 """Seconds in which a body must have arrived, with the time that it waits for others."""
 
-Ask = Callable[[Demand], Awaitable[str]]
-"""Returns why the cluster does not admit a demand, or nothing. Raises Outside where there is no answer."""
+Ask = Callable[[Demand], str]
+"""Returns why the cluster does not admit a demand, or nothing."""
 Decide = Callable[[AdmissionRequest], Awaitable[Verdict]]
-Report = Callable[[bool, float], Awaitable[None]]
+Report = Callable[[bool, float], None]
 """Gets whether a review allowed its object, and how many seconds it took."""
 
 
 class AdmissionService:
-    """The HTTP routes around the pure review. `config` is the configuration in force."""
+    """The HTTP routes around the pure review."""
 
-    def __init__(self, config: Config, ask: Ask, report: Report, connections: Connections, clock: Clock) -> None:
-        self.config = config
+    def __init__(
+        self,
+        configuration: LiveConfiguration,
+        ask: Ask,
+        report: Report,
+        connections: Connections,
+        clock: Clock,
+        set_aside: SetAside,
+    ) -> None:
+        self._configuration = configuration
         self._connections = connections
         self._ask = ask
         self._report = report
         self._clock = clock
-        self._failures = Failures(SetAside(log))
+        self._failures = Failures(set_aside)
         self._turns = asyncio.Semaphore(MOST_LARGE_BODIES)
 
     def application(self) -> web.Application:
@@ -92,10 +97,7 @@ class AdmissionService:
         except BadInput as problem:
             return malformed("an AdmissionReview of admission.k8s.io/v1", problem)
         with self._connections.kept(request.protocol):
-            try:
-                return await self._answer(decide, admission_review)
-            except Outside as error:
-                return web.Response(status=503, text=str(error))
+            return await self._answer(decide, admission_review)
 
     async def _read(self, request: web.Request, size: int) -> AdmissionReview:
         """The review in the body, which is no longer in memory afterwards. Raises BadInput."""
@@ -105,25 +107,25 @@ class AdmissionService:
     async def _answer(self, decide: Decide, admission_review: AdmissionReview) -> web.Response:
         started = self._clock.monotonic()
         verdict = await decide(admission_review.request)
-        await self._report(verdict.allowed, self._clock.monotonic() - started)
+        self._report(verdict.allowed, self._clock.monotonic() - started)
         message = msgspec.json.encode(answer(admission_review, verdict))
         return web.Response(body=message, content_type="application/json")
 
     async def _verdict(self, request: AdmissionRequest) -> Verdict:
         if is_workload(request) and request.object is not None:
-            return review_template(request.object, request.namespace, self.config)
+            return review_template(request.object, request.namespace, self._configuration.value)
         if not is_new_pod(request) or request.object is None:
             return ALLOWED
         try:
             pod = new_pod(request)
         except BadInput as problem:
             return refused(str(problem))
-        verdict, demand = review(pod, self.config)
-        refusal = await self._ask(demand) if demand is not None else ""
+        verdict, demand = review(pod, self._configuration.value)
+        refusal = self._ask(demand) if demand is not None else ""
         return refused(refusal) if refusal else verdict
 
     async def _visibility(self, request: AdmissionRequest) -> Verdict:
-        return review_visibility(request, self.config)
+        return review_visibility(request, self._configuration.value)
 
     async def _gate(self, request: AdmissionRequest) -> Verdict:
         return review_claims(request)

@@ -1,8 +1,7 @@
 """The configuration in force, from a file or from the ConfigMap, and what follows when it changes.
 
 A new text that is invalid is refused with one sentence, and the previous configuration stays in force. An annotation of
-the ConfigMap has its text, for commands.
-`startup.initial_config` handles the start, when there is no previous one.
+the ConfigMap has its text, for commands. `initial` handles the start, when there is no previous one.
 """
 
 import asyncio
@@ -91,7 +90,7 @@ async def follow_file(path: Path, configuration: LiveConfiguration, clock: Clock
 
 
 async def wait_for_valid_config_map(
-    kube: Kube, clock: Clock, events: EventRecorder, refused: Callable[[str], None]
+    kube: Kube, clock: Clock, events: EventRecorder | None, refused: Callable[[str], None]
 ) -> LiveConfiguration:
     """The ConfigMap's configuration, as soon as it is valid. `refused` is called with each reason why it is not."""
     async for kind, obj in follow(kube, clock, CONFIG_MAPS, namespace=NAMESPACE, fields=f"metadata.name={NAME}"):
@@ -102,21 +101,42 @@ async def wait_for_valid_config_map(
             return LiveConfiguration(_load(text, _SOURCE), text)
         except BadInput as problem:
             refused(str(problem))
-            await events.record(CONFIG_MAPS, obj, REFUSED, str(problem), warning=True)
+            if events is not None:
+                await events.record(CONFIG_MAPS, obj, REFUSED, str(problem), warning=True)
     raise AssertionError("following a ConfigMap never ends")
 
 
 async def follow_config_map(
-    kube: Kube, clock: Clock, configuration: LiveConfiguration, events: EventRecorder, set_aside: SetAside
+    kube: Kube, clock: Clock, configuration: LiveConfiguration, events: EventRecorder | None, set_aside: SetAside
 ) -> None:
-    """Update the configuration whenever the ConfigMap changes, until canceled. Deleting it changes nothing."""
+    """Update the configuration whenever the ConfigMap changes, until canceled. Deleting it changes nothing.
+
+    With `events`, a refusal and the text in force are published: one program of a replica does so.
+    """
     async for kind, obj in follow(kube, clock, CONFIG_MAPS, namespace=NAMESPACE, fields=f"metadata.name={NAME}"):
         if kind in (ADDED, MODIFIED) and obj["metadata"]["name"] == NAME:
             problem = _update(configuration, obj)
-            await _record(kube, obj, configuration.text, clock.wall(), set_aside)
             if problem:
                 set_aside.add(CONFIG_MAPS.plural, f"{NAMESPACE}/{NAME}", BadInput(problem))
+            if events is not None:
+                await _record(kube, obj, configuration.text, clock.wall(), set_aside)
+            if events is not None and problem:
                 await events.record(CONFIG_MAPS, obj, REFUSED, problem, warning=True)
+
+
+async def follow_source(
+    path: Path | None,
+    kube: Kube,
+    clock: Clock,
+    configuration: LiveConfiguration,
+    events: EventRecorder | None,
+    set_aside: SetAside,
+) -> None:
+    """Follow the file or, without one, the ConfigMap, until canceled."""
+    if path is not None:
+        await follow_file(path, configuration, clock, set_aside)
+    else:
+        await follow_config_map(kube, clock, configuration, events, set_aside)
 
 
 def _load(text: str, source: str) -> Config:

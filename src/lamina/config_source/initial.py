@@ -1,4 +1,4 @@
-"""The configuration with which a replica starts.
+"""The configuration with which a program of the controller's pod starts.
 
 No previous configuration could stay in force, so while the one in the ConfigMap is refused, the replica waits for
 another one. It answers probes with the reason, answers nothing else, and takes no part in the leader election. Replicas
@@ -7,42 +7,52 @@ that started with a valid configuration continue with it; where there is none, n
 
 import asyncio
 import logging
+from pathlib import Path
+from typing import NamedTuple
 
 from aiohttp import web
 
-from lamina.controller.configuration import (
+from lamina.config_source.live import (
     LiveConfiguration,
     read_config_map,
     read_file,
     wait_for_valid_config_map,
 )
-from lamina.controller.settings import ControllerSettings
 from lamina.errors import BadInput
 from lamina.ports.clock import Clock
 from lamina.ports.kube import EventRecorder, Kube
-from lamina.ports.listener import listening_if_set
+from lamina.ports.listener import Address, listening_if_set
 from lamina.ports.protected_metrics import metrics_context
 
 log = logging.getLogger(__name__)
 
 
+class ConfigAt(NamedTuple):
+    """Where a program reads its configuration, and where it answers probes while that is refused."""
+
+    file: Path | None
+    """None for the ConfigMap."""
+    probes: Address | None
+    protected: bool
+    """Whether probes are served over HTTPS."""
+
+
 async def read_initial_config(
-    kube: Kube, clock: Clock, settings: ControllerSettings, events: EventRecorder, stop: asyncio.Event
+    kube: Kube, clock: Clock, at: ConfigAt, events: EventRecorder | None, stop: asyncio.Event
 ) -> LiveConfiguration | None:
     """The first valid configuration; None where `stop` was set before there was one.
 
     Raises BadInput for a file that is refused, because only the person who named it can correct it, and Outside.
     """
-    if settings.config is not None:
-        return await read_file(settings.config)
+    if at.file is not None:
+        return await read_file(at.file)
     try:
         return await read_config_map(kube)
     except BadInput as problem:
         log.error("No request is answered until the configuration is corrected: %s", problem)
         probes = UnreadyProbes(str(problem))
-    protected = settings.metrics is not None and settings.protect_metrics
-    tls = metrics_context(clock.wall()) if protected else None  # the scheme of the probes stays the same
-    async with listening_if_set("probes", probes.application(), settings.metrics or settings.extender_http, tls):
+    tls = metrics_context(clock.wall()) if at.protected else None  # the scheme of the probes stays the same
+    async with listening_if_set("probes", probes.application(), at.probes, tls):
         corrected = asyncio.create_task(wait_for_valid_config_map(kube, clock, events, probes.set_reason))
         stopped = asyncio.create_task(stop.wait())
         try:

@@ -3,13 +3,13 @@
 from collections.abc import Callable, Sequence
 from datetime import UTC, datetime
 
-from lamina.controller.admission import certificates
-from lamina.controller.admission.certificates import Certificate
-from lamina.controller.secret_objects import content_of, create_secret, secret_object
+from lamina.admission import certificates
+from lamina.admission.certificates import Certificate
 from lamina.core.component_names import ADMISSION_SECRET, NAMESPACE
 from lamina.errors import Outside
 from lamina.ports.clock import Clock
 from lamina.ports.kube import SECRETS, Conflict, Kube, NotFound, Object
+from lamina.ports.kube.secret_objects import content_of, create_secret, secret_object
 
 _TRIES = 5
 
