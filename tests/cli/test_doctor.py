@@ -250,7 +250,7 @@ async def test_other_webhooks_that_change_pods_with_gpus_are_findings() -> None:
 
 @pytest.mark.parametrize(
     ("hook", "fix"),
-    [("vgpu.hami.io", "vgpu.hami.io is not Lamina's"), ("pods.lamina.dev", "the log of the controller")],
+    [("vgpu.hami.io", "vgpu.hami.io is not Lamina's"), ("pods.lamina.dev", "the logs of the controller")],
 )
 async def test_a_webhook_that_does_not_answer_is_named_with_its_owner(hook: str, fix: str) -> None:
     patient = Patient()
