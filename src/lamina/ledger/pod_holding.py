@@ -1,6 +1,5 @@
 """What one pod holds: its grants, and the hold for a grant that is expected."""
 
-from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import NamedTuple
 
