@@ -7,19 +7,14 @@ from pathlib import Path
 
 import pytest
 
-ROOT = Path(__file__).resolve().parents[2]
-GENERATED = re.compile(r"_pb2(_grpc)?\.py$|generated|/_native/")
-PYTHON = sorted(p for p in (ROOT / "src" / "lamina").rglob("*.py") if not GENERATED.search(str(p)))
+from tests.house.budgets import GENERATED, PYTHON, ROOT, lines_of
+
 C = sorted(
     p
     for pattern in ("*.c", "*.h")
     for p in (ROOT / "native").rglob(pattern)
     if not GENERATED.search(str(p)) and "tests" not in p.parts
 )
-
-
-def lines_of(path: Path) -> int:
-    return len(path.read_text().splitlines())
 
 
 @pytest.mark.parametrize("path", PYTHON + C, ids=lambda p: str(p.relative_to(ROOT)))
