@@ -9,7 +9,7 @@ CLUSTERS ?= 2
 GPU_TEST ?=
 ROOT_TESTS ?=
 
-SOURCES := $(shell find src native lab -type f -not -name '*.pyc' -not -path '*/_native*' -not -path 'lab/build/*') pyproject.toml meson.build
+SOURCES := $(shell find src native lab deploy/helm -type f -not -name '*.pyc' -not -path '*/_native*' -not -path 'lab/build/*') pyproject.toml meson.build
 
 .PHONY: demo test root-test fuzz fuzz-objects cluster-test gpu-test deploy docs develop clean
 .DELETE_ON_ERROR:
@@ -44,7 +44,7 @@ cluster-test: $(VENV)/.lamina $(VENV)/.test-tools
 gpu-test: $(VENV)/.lamina
 	@$(BIN)/python -m bench.gpu $(GPU_TEST)
 
-# The Helm chart and the manifests in deploy/, rendered from lamina.install. A test fails while they are out of date.
+# What of deploy/ is not written by hand, such as the manifests. A test fails while it is out of date.
 deploy: $(VENV)/.lamina
 	$(BIN)/python -m tests.install.deploy_files
 

@@ -25,7 +25,7 @@ from cryptography.hazmat.primitives.asymmetric import rsa
 from bench.parts import Need
 from lamina.admission.certificates import create
 from lamina.errors import BadInput
-from lamina.install.terms import Version, parse_version
+from lamina.install.versions import Version, parse_version
 from lamina.ports.kube.client import KubeClient, connect
 
 _HOST = "127.0.0.1"

@@ -3,6 +3,7 @@
 import hashlib
 import json
 import os
+import re
 import shutil
 import subprocess
 import tarfile
@@ -10,7 +11,7 @@ from pathlib import Path
 
 import pytest
 
-from lamina.install.pods import UNPRIVILEGED_USER
+from lamina.install.chart import chart
 from tests import container_image
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -72,4 +73,5 @@ def test_the_containerfile_copies_what_there_is_and_runs_as_the_manifests_do() -
     copied = [name for word, *names in (line for line in lines if line) if word == "COPY" for name in names[:-1]]
     own = [name for name in copied if not name.startswith(("--from", "/"))]
     assert own and all((ROOT / name).exists() for name in own)
-    assert ["USER", f"{UNPRIVILEGED_USER}:{UNPRIVILEGED_USER}"] in lines
+    user = re.search(r"runAsNonRoot: true, runAsUser: (\d+)", chart()["templates/_helpers.tpl"])
+    assert user and ["USER", f"{user[1]}:{user[1]}"] in lines

@@ -11,6 +11,7 @@ ALLOWED = {
     "lamina/ports": "the ports are what speaks to the file system",
     "lamina/enforcement": "limits and usage files are mapped and locked as the facade does in containers",
     "lamina/native.py": "finds the compiled parts next to the package",
+    "lamina/install/chart.py": "reads the chart next to the package",
     "lamina/operations/verify/machine.py": "makes folders for the programs under test",
     "lamina/operations/verify/tenant.py": "is a program under test, which reads what a container shows",
     "lamina/operations/verify/views.py": "looks for nvidia-smi, which it starts",

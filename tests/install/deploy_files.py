@@ -1,17 +1,29 @@
-"""The files in deploy/, rendered from `lamina.install`: `python -m tests.install.deploy_files` writes them."""
+"""The files in deploy/ that are not written by hand: `python -m tests.install.deploy_files` writes them.
 
-import shutil
+The templates of the chart are written by hand. Its values with their schema follow from `lamina.install.values`, the
+CRDs from the wire types, dashboards and rules from `lamina.install.telemetry`, and the manifests from all of it.
+"""
+
+import json
+from collections.abc import Iterator, Mapping
 from pathlib import Path
+from typing import Any
 
+import msgspec
+
+from lamina import __version__
 from lamina.cli.install import _manifests
 from lamina.install import values
-from lamina.install.chart import chart
+from lamina.install.chart import definitions
 from lamina.install.telemetry.dashboards import DASHBOARDS, dashboard_text
 from lamina.install.telemetry.rules import rules_text
+from lamina.install.values import Values
+from lamina.install.versions import OLDEST
+from lamina.install.yaml_text import yaml_text
 
 DEPLOY = Path(__file__).parents[2] / "deploy"
-GENERATED = ("helm", "manifests", "grafana", "prometheus")
-"""The folders of deploy/ that hold nothing else."""
+BY_HAND = ("README.md", "helm/lamina/templates/")
+"""What of deploy/ is not written by this module."""
 KUBERNETES = "1.36.0"
 """The version that the manifests are for."""
 IMAGE = "REGISTRY/lamina"
@@ -20,24 +32,68 @@ IMAGE = "REGISTRY/lamina"
 
 def files() -> dict[str, str]:
     """The text of each file, by path below deploy/."""
-    rendered = {f"helm/lamina/{path}": text for path, text in chart().items()}
-    rendered |= {f"grafana/lamina-{name}.json": dashboard_text(name) for name in DASHBOARDS}
-    rendered["prometheus/rules.yaml"] = rules_text()
+    chart = {
+        "Chart.yaml": yaml_text(_head()),
+        "values.yaml": "\n".join(_defaults(Values, values.plain(Values()), 0)) + "\n",
+        "values.schema.json": json.dumps(_schema(), indent=1) + "\n",
+        "rules.yaml": rules_text(),
+        **{f"dashboards/lamina-{name}.json": dashboard_text(name) for name in DASHBOARDS},
+        **{f"crds/{each['metadata']['name']}.yaml": yaml_text(each) for each in definitions()},
+    }
+    made = {f"helm/lamina/{path}": text for path, text in chart.items()}
+    made |= {f"grafana/lamina-{name}.json": dashboard_text(name) for name in DASHBOARDS}
+    made["prometheus/rules.yaml"] = rules_text()
     minor = KUBERNETES.rpartition(".")[0]
     head = (
-        f"# Lamina with default values for Kubernetes {minor}. Rendered from lamina.install by `make deploy`.\n"
+        f"# Lamina with default values for Kubernetes {minor}. Rendered from the chart by `make deploy`.\n"
         f"# Replace {IMAGE} by your image. No node accepts it as it stands.\n"
     )
     read = values.read([], [f"image.repository={IMAGE}"])
-    return rendered | {f"manifests/kubernetes-{minor}.yaml": head + _manifests(values.plain(read), KUBERNETES)}
+    return made | {f"manifests/kubernetes-{minor}.yaml": head + _manifests(values.plain(read), KUBERNETES)}
+
+
+def _head() -> dict[str, str]:
+    head = {"apiVersion": "v2", "name": "lamina", "description": "GPU sharing for Kubernetes", "type": "application"}
+    oldest = f">={OLDEST[0]}.{OLDEST[1]}.0-0"
+    return head | {"version": __version__, "appVersion": __version__, "kubeVersion": oldest}
+
+
+def _schema() -> dict[str, Any]:
+    """Helm refuses what `lamina install` refuses; `global` is Helm's own.
+
+    Every value has a default, so a missing one was removed by null.
+    """
+    schema = msgspec.json.schema(Values)
+    for definition in schema["$defs"].values():
+        definition["required"] = list(definition["properties"])
+    schema["$schema"] = "http://json-schema.org/draft-07/schema#"
+    schema["$defs"]["Values"]["properties"]["global"] = {"type": "object"}
+    return schema
+
+
+def _defaults(kind: Any, of: Mapping[str, Any], depth: int) -> Iterator[str]:
+    """The defaults with a comment above each."""
+    margin = "  " * depth
+    for name, schema in msgspec.json.schema_components([kind])[1][kind.__name__]["properties"].items():
+        inner = next(field.type for field in msgspec.structs.fields(kind) if field.encode_name == name)
+        if isinstance(inner, type) and issubclass(inner, msgspec.Struct):
+            yield f"{margin}# {' '.join((inner.__doc__ or '').split())}"
+            yield f"{margin}{name}:"
+            yield from _defaults(inner, of[name], depth + 1)
+        else:
+            yield f"{margin}# {schema['title']}."
+            yield from (margin + line for line in yaml_text({name: of[name]}).rstrip("\n").splitlines())
 
 
 def main() -> None:
-    for folder in GENERATED:
-        shutil.rmtree(DEPLOY / folder, ignore_errors=True)
-    for path, text in files().items():
-        (DEPLOY / path).parent.mkdir(parents=True, exist_ok=True)
-        (DEPLOY / path).write_text(text)
+    made = files()
+    for path in DEPLOY.rglob("*"):
+        below = str(path.relative_to(DEPLOY))
+        if path.is_file() and below not in made and not below.startswith(BY_HAND):
+            path.unlink()
+    for below, text in made.items():
+        (DEPLOY / below).parent.mkdir(parents=True, exist_ok=True)
+        (DEPLOY / below).write_text(text)
 
 
 if __name__ == "__main__":

@@ -15,52 +15,7 @@ from lamina.cli.main import app
 from lamina.install import values as install_values
 from lamina.install.chart import chart
 from tests.helm import helm
-
-VERSIONS = ("1.20.2", "v1.21.14", "v1.24.3-eks-b2c4", "v1.27.4+k3s1", "1.29.3-gke.1282000", "v1.36.2")
-SETTINGS: dict[str, dict[str, Any]] = {
-    "defaults": {},
-    "no scheduler": {"scheduler": {"enabled": False}, "networkPolicy": {"extenderFrom": []}},
-    "another scheduler": {"scheduler": {"image": {"repository": "example.com/ks", "tag": "v1.28.1"}, "weight": 1}},
-    "MIG and a runtime class": {"agent": {"mig": True, "runtimeClassName": "nvidia", "nvidiaNamespace": "nvidia"}},
-    "MPS": {"agent": {"mps": True, "updateStrategy": {"type": "OnDelete"}}},
-    "both": {"agent": {"mps": True, "mig": True}},
-    "watched": {
-        "serviceMonitor": {"enabled": True, "labels": {"release": "prometheus"}},
-        "metrics": {"protected": True, "dashboards": True, "rules": True, "ruleLabels": {"release": "prometheus"}},
-        "networkPolicy": {"metricsFrom": [{"namespaceSelector": {"matchLabels": {"name": "monitoring"}}}]},
-    },
-    "TLS": {
-        "controller": {"extenderTlsSecret": "a"},
-        "scheduler": {"extenderTlsSecret": "b", "extenderUrl": "https://10.96.0.20:8445"},
-    },
-    "a dashboard": {"dashboard": {"enabled": True, "metrics": "http://a/metrics http://b/metrics", "replicas": 2}},
-    "open": {"networkPolicy": {"enabled": False}},
-    "plain HTTP": {"controller": {"extenderHttp": True}},
-    "own images": {
-        "image": {"tag": "1", "pullPolicy": "Always", "pullSecrets": [{"name": "a"}]}
-    },
-    "own nodes": {
-        "agent": {
-            "nodeSelectorTerms": [],
-            "resources": {"limits": None, "requests": {"cpu": "1"}},
-            "nodeSelector": {"gpu": "on", "zone": "a"},
-            "tolerations": [{"key": "gpu", "operator": "Exists", "effect": "NoSchedule"}],
-            "env": [{"name": "SIMGPU_MACHINE", "value": "/machine"}],
-            "volumes": [{"name": "machine", "hostPath": {"path": "/machine"}}],
-            "volumeMounts": [{"name": "machine", "mountPath": "/machine"}],
-            "driverDir": "/run/nvidia/driver/usr/lib64",
-        },
-        "controller": {"replicas": 3, "nodeSelector": {"role": "infra"}, "resources": {}, "logLevel": "DEBUG"},
-    },
-    "a configuration": {
-        "config": {
-            "resourceName": "example.com/gpu",
-            "devicePlugin": {"deviceMemoryScaling": 1.5, "deviceSplitCount": 20},
-            "nodeSelector": {"note": "a <b> & \"c\": 'ü'\nand more"},
-            "schedulers": ["one", "two"],
-        }
-    },
-}  # fmt: skip
+from tests.install.drawn_values import MENU, VERSIONS, drawn_values
 
 
 @pytest.fixture(scope="module")
@@ -89,16 +44,25 @@ def indexed(text: str) -> dict[tuple[str, ...], Any]:
     return found
 
 
-PAIRS = [("defaults", version) for version in VERSIONS] + [
-    (what, version) for what in SETTINGS for version in VERSIONS[:: len(VERSIONS) - 1] if what != "defaults"
-]
-"""Every version, and every setting with the oldest and the newest."""
+SEEDS = range(24)
+"""With these, each entry of the menu is drawn."""
 
 
-@pytest.mark.parametrize(("what", "version"), PAIRS)
-def test_both_say_the_same(what: str, version: str, folder: Path, tmp_path: Path) -> None:
+@pytest.mark.parametrize("seed", SEEDS)
+def test_both_say_the_same(seed: int, folder: Path, tmp_path: Path) -> None:
+    drawn, version = drawn_values(seed)
+    compare(drawn, version, folder, tmp_path)
+
+
+@pytest.mark.parametrize("version", VERSIONS)
+def test_both_say_the_same_by_default(version: str, folder: Path, tmp_path: Path) -> None:
+    compare({}, version, folder, tmp_path)
+
+
+def compare(given: dict[str, Any], version: str, folder: Path, tmp_path: Path) -> None:
+    """What Helm makes of the chart next to what `lamina install` does."""
     file = tmp_path / "values.yaml"
-    file.write_text(yaml.safe_dump(SETTINGS[what], allow_unicode=True))
+    file.write_text(yaml.safe_dump(given, allow_unicode=True))
     reported = by_helm(folder, "--values", str(file), "--kube-version", version)
     assert reported.returncode == 0, reported.stderr
     values = install_values.read([(str(file), file.read_text())], [f"image.repository={IMAGE}"])
@@ -109,6 +73,19 @@ def test_both_say_the_same(what: str, version: str, folder: Path, tmp_path: Path
         configuration = objects["v1", "ConfigMap", "lamina-system", "lamina"]["data"]
         configuration["lamina.yaml"] = yaml.safe_load(configuration["lamina.yaml"])
     assert theirs == ours
+
+
+def test_the_seeds_draw_each_entry_of_the_menu() -> None:
+    drawn = [drawn_values(seed) for seed in SEEDS]
+    assert {version for _, version in drawn} == {*VERSIONS}
+    for path, others in MENU.items():
+        found = []
+        for values, _ in drawn:
+            value: Any = values
+            for key in path.split("."):
+                value = value.get(key, {}) if isinstance(value, dict) else {}
+            found.append(value)
+        assert [other for other in others if found.count(other) < 1] == [], path
 
 
 @pytest.mark.parametrize(

@@ -11,10 +11,9 @@ from lamina.agent.cleanup import leftovers
 from lamina.agent.mps.clients import ClientLimits
 from lamina.agent.mps.lifecycle import DaemonJournal, JournaledDaemon
 from lamina.install import values as install_values
-from lamina.install.agent import REQUIRED, agent
-from lamina.install.cleaner import CLEANER, cleaner
-from lamina.install.render import render
-from lamina.install.terms import Setting
+from lamina.install.chart import objects
+from lamina.install.cleaner import CLEANER, REQUIRED, cleaner
+from lamina.install.names import AGENT
 from lamina.ports.files import Files
 
 
@@ -86,10 +85,16 @@ def test_a_node_without_any_of_the_folders_is_clean(tmp_path: Path) -> None:
     assert leftovers.find_leftovers(kubelet_dir=tmp_path / "a", cdi_dir=tmp_path / "b", state_dir=tmp_path / "c") == []
 
 
+def daemon_set(values: Any) -> Any:
+    """That of agents."""
+    made = (each for each in objects(values, (1, 30, 0)) if each["kind"] == "DaemonSet")
+    return next(each for each in made if each["metadata"]["name"] == AGENT)
+
+
 @pytest.mark.parametrize("setting", ["agent.mig=true", "agent.stateDir=/data/lamina", "agent.nodeSelectorTerms=[]"])
 def test_the_daemon_set_runs_where_agents_ran_and_sees_what_they_saw(setting: str) -> None:
     values = install_values.plain(install_values.read([], [setting, "agent.kubeletDir=/k"]))
-    (agents,) = (each for each in render(agent(), Setting(values, (1, 30, 0))) if each["kind"] == "DaemonSet")
+    agents = daemon_set(values)
     made = cleaner(agents)
     theirs, spec = agents["spec"]["template"]["spec"], made["spec"]["template"]["spec"]
     for key in ("affinity", "nodeSelector", "tolerations"):
@@ -106,7 +111,7 @@ def test_the_daemon_set_runs_where_agents_ran_and_sees_what_they_saw(setting: st
 
 def test_where_nothing_is_mounted_it_has_no_rights() -> None:
     values = install_values.plain(install_values.read([], ["agent.filesMiB=0"]))
-    (agents,) = (each for each in render(agent(), Setting(values, (1, 30, 0))) if each["kind"] == "DaemonSet")
+    agents = daemon_set(values)
     (container,) = cleaner(agents)["spec"]["template"]["spec"]["containers"]
     assert container["securityContext"]["capabilities"] == {"drop": ["ALL"]}
     assert "privileged" not in container["securityContext"]
@@ -115,7 +120,7 @@ def test_where_nothing_is_mounted_it_has_no_rights() -> None:
 def test_where_agents_shared_by_mps_it_can_give_compute_modes_back() -> None:
     given = ["agent.mps=true", "agent.runtimeClassName=nvidia"]
     values = install_values.plain(install_values.read([], given))
-    (agents,) = (each for each in render(agent(), Setting(values, (1, 30, 0))) if each["kind"] == "DaemonSet")
+    agents = daemon_set(values)
     spec = cleaner(agents)["spec"]["template"]["spec"]
     (container,) = spec["containers"]
     assert container["securityContext"]["capabilities"] == {"drop": ["ALL"], "add": ["SYS_ADMIN"]}
@@ -125,7 +130,7 @@ def test_where_agents_shared_by_mps_it_can_give_compute_modes_back() -> None:
 
 def test_nodes_that_had_an_agent_and_are_kept_out_by_now_are_named() -> None:
     values = install_values.plain(install_values.read([], []))
-    (agents,) = (each for each in render(agent(), Setting(values, (1, 30, 0))) if each["kind"] == "DaemonSet")
+    agents = daemon_set(values)
     theirs, spec = (each["spec"]["template"]["spec"] for each in (agents, cleaner(agents, also=["a", "b"])))
     before, after = (each["affinity"]["nodeAffinity"][REQUIRED]["nodeSelectorTerms"] for each in (theirs, spec))
     named = [term["matchFields"][0] for term in after[len(before) :]]

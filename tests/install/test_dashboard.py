@@ -3,16 +3,15 @@
 from typing import Any
 
 from lamina.install import values
-from lamina.install.dashboard import DASHBOARD_PORT
+from lamina.install.chart import objects
 from lamina.install.names import DASHBOARD
-from lamina.install.objects import objects
-from lamina.install.render import render
-from lamina.install.terms import Setting
+
+DASHBOARD_PORT = 9396
 
 
 def made(*settings: str) -> dict[str, Any]:
     """The objects of the dashboard, by kind."""
-    rendered = render(objects(), Setting(values.plain(values.read([], settings)), (1, 36, 0)))
+    rendered = objects(values.plain(values.read([], settings)), (1, 36, 0))
     return {each["kind"]: each for each in rendered if each["metadata"]["name"] == DASHBOARD}
 
 

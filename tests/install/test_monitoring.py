@@ -10,12 +10,10 @@ import yaml
 
 from docs.generate.metrics import series
 from lamina.install import values
-from lamina.install.objects import objects
-from lamina.install.render import render
+from lamina.install.chart import objects
 from lamina.install.telemetry.alerts import ALERTS
 from lamina.install.telemetry.dashboards import DASHBOARDS, dashboard
 from lamina.install.telemetry.rules import RECORDED, rules
-from lamina.install.terms import Setting
 from tests.install.promql import read
 
 SERVED = series()
@@ -96,7 +94,7 @@ def test_no_runbook_is_left_over() -> None:
 def test_they_ship_only_when_they_are_wanted() -> None:
     def made(*settings: str) -> dict[str, Any]:
         read_values = values.plain(values.read([], settings))
-        rendered = render(objects(), Setting(read_values, (1, 36, 0)))
+        rendered = objects(read_values, (1, 36, 0))
         return {f"{each['kind']} {each['metadata']['name']}": each for each in rendered}
 
     plain = made()

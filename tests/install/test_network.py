@@ -5,18 +5,16 @@ from typing import Any
 import pytest
 
 from lamina.install import values
-from lamina.install.controller import ADMISSION_METRICS_PORT, ADMISSION_PORT, EXTENDER_PORT, METRICS_PORT
+from lamina.install.chart import objects
 from lamina.install.names import SCHEDULER, chosen
-from lamina.install.objects import objects
-from lamina.install.render import render
-from lamina.install.terms import Setting
 
+EXTENDER_PORT, ADMISSION_PORT, METRICS_PORT, ADMISSION_METRICS_PORT = 8445, 8443, 9395, 9396
 CLIENT = [{"ipBlock": {"cidr": "10.0.0.0/28"}}]
 
 
 def admitted(*settings: str) -> dict[int, Any]:
     """Who may connect to the controller, by port; None is everybody."""
-    made = render(objects(), Setting(values.plain(values.read([], settings)), (1, 30, 0)))
+    made = objects(values.plain(values.read([], settings)), (1, 30, 0))
     (policy,) = (
         one for one in made if (one["kind"], one["metadata"]["name"]) == ("NetworkPolicy", "lamina-controller")
     )

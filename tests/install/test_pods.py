@@ -8,9 +8,7 @@ import pytest
 from lamina.core.component_names import EXTENDER_CLIENT_SECRET
 from lamina.errors import BadInput
 from lamina.install import values
-from lamina.install.objects import objects
-from lamina.install.render import render
-from lamina.install.terms import Setting
+from lamina.install.chart import objects
 
 
 def empty(value: Any, path: str) -> Iterator[str]:
@@ -24,7 +22,7 @@ def empty(value: Any, path: str) -> Iterator[str]:
 
 
 def test_pods_have_no_empty_lists() -> None:
-    made = render(objects(), Setting(values.plain(values.Values()), (1, 36, 0)))
+    made = objects(values.plain(values.Values()), (1, 36, 0))
     workloads = [each for each in made if "template" in each.get("spec", {})]
     assert len(workloads) == 3
     assert [path for each in workloads for path in empty(each["spec"], each["metadata"]["name"])] == []
@@ -32,7 +30,7 @@ def test_pods_have_no_empty_lists() -> None:
 
 def test_ports_name_their_protocol() -> None:
     """Servers before 1.21 take no list of ports without it from server-side apply."""
-    made = render(objects(), Setting(values.plain(values.Values()), (1, 20, 2)))
+    made = objects(values.plain(values.Values()), (1, 20, 2))
     listed = [each for one in made for each in ports(one)]
     assert len(listed) >= 8
     assert [each for each in listed if each.get("protocol") != "TCP"] == []
@@ -50,7 +48,7 @@ def ports(value: Any) -> Iterator[dict[str, Any]]:
 @pytest.mark.parametrize(("minor", "policy"), [(26, None), (27, "AlwaysAllow"), (36, "AlwaysAllow")])
 def test_replicas_keep_no_node(minor: int, policy: str | None) -> None:
     """Neither from being drained, when none of them is ready, nor from being removed by an autoscaler."""
-    made = render(objects(), Setting(values.plain(values.Values()), (1, minor, 0)))
+    made = objects(values.plain(values.Values()), (1, minor, 0))
     budgets = [each["spec"] for each in made if each["kind"] == "PodDisruptionBudget"]
     assert [(each["maxUnavailable"], each.get("unhealthyPodEvictionPolicy")) for each in budgets] == [(1, policy)] * 2
     pods = [each["spec"]["template"]["metadata"] for each in made if each["kind"] == "Deployment"]
@@ -62,7 +60,7 @@ TLS = ("controller.extenderTlsSecret=a", "scheduler.extenderTlsSecret=b")
 
 
 def components(*settings: str) -> dict[str, Any]:
-    made = render(objects(), Setting(values.plain(values.read([], settings)), (1, 36, 0)))
+    made = objects(values.plain(values.read([], settings)), (1, 36, 0))
     return {each["metadata"]["name"]: each["spec"]["template"]["spec"] for each in made if each["kind"] == "Deployment"}
 
 
@@ -104,7 +102,7 @@ def test_certificates_of_your_own_are_for_both_sides(one: str) -> None:
 
 def test_agents_name_their_gpus_by_a_mount_too() -> None:
     """NVIDIA's runtime may ignore the variable of unprivileged containers; it accepts mounts of /dev/null only."""
-    made = render(objects(), Setting(values.plain(values.read([], [])), (1, 36, 0)))
+    made = objects(values.plain(values.read([], [])), (1, 36, 0))
     (pod,) = (each["spec"]["template"]["spec"] for each in made if each["kind"] == "DaemonSet")
     (agent,) = pod["containers"]
     (mount,) = (each for each in agent["volumeMounts"] if each["mountPath"] == "/var/run/nvidia-container-devices/all")
@@ -116,7 +114,7 @@ def test_agents_name_their_gpus_by_a_mount_too() -> None:
 def test_protected_metrics_change_probes_monitors_and_rights() -> None:
     def made(*settings: str) -> list[Any]:
         read = values.read([], ["serviceMonitor.enabled=true", *settings])
-        return render(objects(), Setting(values.plain(read), (1, 36, 0)))
+        return objects(values.plain(read), (1, 36, 0))
 
     def schemes(documents: list[Any]) -> set[str]:
         return {

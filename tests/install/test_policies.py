@@ -10,9 +10,7 @@ from lamina.dialects.claim_gate import GATE
 from lamina.dialects.nvidia.feature_labels import LABELS
 from lamina.dra.names import DRIVER, device_classes
 from lamina.install import values
-from lamina.install.objects import objects
-from lamina.install.render import render
-from lamina.install.terms import Setting
+from lamina.install.chart import objects
 from lamina_lab.api.webhooks.match_conditions import ConditionError, holds
 
 ACCOUNT = "system:serviceaccount:lamina-system"
@@ -28,7 +26,7 @@ BEFORE: dict[str, Any] = {
 
 def policy(name: str, minor: int = 36) -> Any:
     given = values.Values(dra=values.DraValues(enabled=True))
-    made = render(objects(), Setting(values.plain(given), (1, minor, 0)))
+    made = objects(values.plain(given), (1, minor, 0))
     found = [o["spec"] for o in made if o["kind"] == "ValidatingAdmissionPolicy" and o["metadata"]["name"] == name]
     bound = [o["spec"] for o in made if o["kind"] == "ValidatingAdmissionPolicyBinding"]
     assert [each["validationActions"] for each in bound if each["policyName"] == name] == [["Deny"]] * len(found)
@@ -198,7 +196,7 @@ def test_kubelet_shows_its_static_pods() -> None:
 
 
 def test_the_policy_reads_inventories_and_stops_no_pod_where_there_are_none() -> None:
-    made = render(objects(), Setting(values.plain(values.Values()), (1, 36, 0)))
+    made = objects(values.plain(values.Values()), (1, 36, 0))
     (binding,) = [o["spec"] for o in made if o["kind"].endswith("PolicyBinding") and "paramRef" in o["spec"]]
     assert binding["policyName"] == "lamina-tickets"
     assert binding["paramRef"] == {"selector": {}, "parameterNotFoundAction": "Allow"}

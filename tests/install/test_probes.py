@@ -10,9 +10,7 @@ import pytest
 from lamina.agent.metrics.server import MetricsServer
 from lamina.controller.extender.service import ExtenderService
 from lamina.install import values as install_values
-from lamina.install.objects import objects
-from lamina.install.render import render
-from lamina.install.terms import Setting
+from lamina.install.chart import objects
 from lamina.ports.listener import Address, listening
 from tests.agent.node import fake_context
 from tests.waiting import until
@@ -30,7 +28,7 @@ class Page:
 
 
 def container_of(part: str, number: int = 0) -> Any:
-    made = render(objects(), Setting(install_values.plain(install_values.Values()), (1, 30, 0)))
+    made = objects(install_values.plain(install_values.Values()), (1, 30, 0))
     (workload,) = (each for each in made if each["metadata"]["name"] == part and "template" in each.get("spec", {}))
     return workload["spec"]["template"]["spec"]["containers"][number]
 

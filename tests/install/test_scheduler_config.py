@@ -11,7 +11,7 @@ import yaml
 from lamina import configuration
 from lamina.dialects import resource_names
 from lamina.install.scheduler_config import ExtenderAccess, scheduler_config
-from lamina.install.terms import BadInput, parse_version
+from lamina.install.versions import BadInput, parse_version
 
 URL = "https://lamina-controller.lamina-system.svc:8445"
 TLS = "/etc/lamina-extender-tls"

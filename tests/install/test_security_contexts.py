@@ -8,11 +8,9 @@ import pytest
 from lamina.configuration.nvidia.rules import DEFAULT_MPS_ROOT
 from lamina.errors import BadInput
 from lamina.install import values
+from lamina.install.chart import objects
 from lamina.install.cleaner import cleaner
 from lamina.install.names import AGENT, MPS
-from lamina.install.objects import objects
-from lamina.install.render import render
-from lamina.install.terms import Setting
 from lamina.ports.kube import Object
 from lamina.ports.mps.service_client import SOCKET
 
@@ -36,7 +34,7 @@ def privileged(settings: tuple[str, ...]) -> set[str]:
 
 def pods(settings: tuple[str, ...]) -> dict[str, Object]:
     """The pods' specifications by their workload, also of the one that an uninstallation makes."""
-    made = render(objects(), Setting(values.plain(values.read([], settings)), (1, 36, 0)))
+    made = objects(values.plain(values.read([], settings)), (1, 36, 0))
     workloads = [each for each in made if "template" in each.get("spec", {})]
     workloads += [cleaner(each) for each in workloads if each["metadata"]["name"] == AGENT]
     return {each["metadata"]["name"].removeprefix("lamina-"): each["spec"]["template"]["spec"] for each in workloads}
@@ -56,7 +54,8 @@ def test_no_container_writes_its_image_or_calls_what_the_runtime_filters(setting
     with_dashboard = ["dashboard"] if "dashboard.enabled=true" in settings else []
     mounting = [] if "agent.filesMiB=0" in settings else ["mount-files"]
     own = ["controller", "controller"]  # and admission
-    assert names == [*own, "scheduler", "scheduler", *mounting, "agent", *with_mps, *with_dashboard, "cleaner"]
+    expected = [*own, "scheduler", "scheduler", *mounting, "agent", *with_mps, *with_dashboard, "cleaner"]
+    assert sorted(names) == sorted(expected)
     for name, context in containers(settings):
         assert context["readOnlyRootFilesystem"] is True, name
         assert context["seccompProfile"] == {"type": "RuntimeDefault"}, name
@@ -92,7 +91,7 @@ def test_only_the_agent_shares_a_namespace_of_the_node_for_the_process_ids_of_th
 
 def test_the_mps_service_has_no_token_and_is_replaced_only_by_hand() -> None:
     """Each replacement ends the programs that use MPS, and so would a liveness probe or a limit on memory."""
-    made = render(objects(), Setting(values.plain(values.read([], ["agent.mps=true"])), (1, 36, 0)))
+    made = objects(values.plain(values.read([], ["agent.mps=true"])), (1, 36, 0))
     (service,) = (each for each in made if (each["kind"], each["metadata"]["name"]) == ("DaemonSet", MPS))
     assert service["spec"]["updateStrategy"] == {"type": "OnDelete"}
     pod = service["spec"]["template"]["spec"]

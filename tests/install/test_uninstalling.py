@@ -13,10 +13,8 @@ from lamina.core.mps import MpsDaemon, MpsState
 from lamina.core.objects import write_spec
 from lamina.errors import BadInput
 from lamina.install import values as install_values
+from lamina.install.chart import definitions, namespace, objects
 from lamina.install.cleaner import CLEANER
-from lamina.install.objects import definitions, namespace, objects
-from lamina.install.render import render
-from lamina.install.terms import Setting
 from lamina.operations.uninstall import Uninstall
 from lamina.ports.clock import FakeClock
 from lamina.ports.kube import (
@@ -83,8 +81,8 @@ class Cluster(FakeKube):
 
 async def installed() -> Cluster:
     kube = Cluster()
-    setting = Setting(install_values.plain(install_values.read([], VALUES)), (1, 36, 0))
-    for document in (namespace(), *definitions(), *render(objects(), setting)):
+    values = install_values.plain(install_values.read([], VALUES))
+    for document in (namespace(), *definitions(), *objects(values, (1, 36, 0))):
         await kube.create(resource_of(document), document)
     asked = webhook_configuration(configuration.DEFAULT, {"url": "https://x"}, b"ca")
     await kube.patch(MUTATING_WEBHOOKS, "lamina.dev", {"webhooks": asked["webhooks"]})

@@ -7,7 +7,8 @@ from typing import Any
 
 import pytest
 
-from lamina.install.objects import objects
+from lamina.install.chart import objects
+from lamina.install.values import Values, plain
 from lamina.operations.dashboard.board import Board
 from lamina.operations.dashboard.feed import ClusterFeed
 from lamina.ports.clock import FakeClock
@@ -29,7 +30,8 @@ from tests.operations.agent_pages import agent_pod
 from tests.report.clusters import cluster, container, grant, inventory, pod
 from tests.waiting import until
 
-ROLE = next(each for each in objects() if isinstance(each, dict) and each["metadata"].get("name") == "lamina-view")
+MADE = objects(plain(Values()), (1, 36, 0))
+ROLE = next(each for each in MADE if each["metadata"]["name"] == "lamina-view")
 MANIFEST = """
 apiVersion: v1
 kind: Pod

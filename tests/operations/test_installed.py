@@ -4,8 +4,7 @@ import pytest
 
 from lamina.configuration.yaml_documents import load_mapping
 from lamina.errors import BadInput
-from lamina.install.terms import parse_version
-from lamina.install.versions import NEWEST, OLDEST, warning_of
+from lamina.install.versions import NEWEST, OLDEST, parse_version, warning_of
 from lamina.operations.installed import configuration_change
 
 EDITED = "# by hand\ndevicePlugin:\n  deviceSplitCount: 5\n"

@@ -74,7 +74,7 @@ def scheduler_config(
     from lamina import configuration
     from lamina.install.scheduler_config import ExtenderAccess
     from lamina.install.scheduler_config import scheduler_config as render_config
-    from lamina.install.terms import parse_version
+    from lamina.install.versions import parse_version
 
     if not kube_version:
         raise BadInput("--kube-version is required: the configuration format depends on the version of kube-scheduler")
@@ -96,20 +96,17 @@ def scheduler_config(
 
 def _manifests(values: dict[str, object], version: str, *, keep_configuration: bool = False) -> str:
     """The objects in YAML. To keep the configuration of the cluster, the ConfigMap is left out."""
-    from lamina.install.objects import definitions, is_configuration, namespace, objects
-    from lamina.install.render import render
-    from lamina.install.terms import Setting, parse_version
+    from lamina.install.chart import definitions, is_configuration, namespace, objects
+    from lamina.install.versions import parse_version
     from lamina.install.yaml_text import yaml_documents
 
-    setting = Setting(values=values, version=parse_version(version))
-    documents = [namespace(), *definitions(), *render(objects(), setting)]
+    documents = [namespace(), *definitions(), *objects(values, parse_version(version))]
     documents = [each for each in documents if not (keep_configuration and is_configuration(each))]
     return yaml_documents(documents)
 
 
 def _version_warning(version: str) -> str:
-    from lamina.install.terms import parse_version
-    from lamina.install.versions import warning_of
+    from lamina.install.versions import parse_version, warning_of
 
     return warning_of(parse_version(version))
 

@@ -1,6 +1,5 @@
-"""Installation: one description of all objects, rendered as manifests for one cluster or as a Helm chart for any.
+"""Installation: a Helm chart, written by hand in deploy/helm/lamina, which `lamina install` renders without Helm.
 
-`values` are what a user may set. `terms` are placeholders in the objects where a value or a condition decides.
-`objects` lists all objects. `render` evaluates the description for given values and a Kubernetes version, `chart`
-writes it as templates. The results for default values are in `deploy/`.
+`values` are what a user may set. `templates` knows the part of Go's template language that the chart uses, and `chart`
+makes the objects of it for given values and a Kubernetes version. `rights` reads the roles of the chart.
 """

@@ -11,11 +11,11 @@ from pathlib import PurePosixPath
 from typing import Any
 
 from lamina.core.component_names import NAMESPACE
-from lamina.install.agent import REQUIRED
 from lamina.install.names import chosen, labels
 from lamina.ports.kube import Object
 
 CLEANER = "lamina-cleaner"
+REQUIRED = "requiredDuringSchedulingIgnoredDuringExecution"
 _BOTH = "Bidirectional"
 _PARENT = PurePosixPath("/run/lamina-parent")
 _VOLUMES = ("device-plugins", "plugins-registry", "cdi", "mps")

@@ -1,13 +1,11 @@
-"""Names and labels of the installed objects."""
-
-from typing import Any
-
-from lamina.core.component_names import NAMESPACE
+"""Names, labels and ports of the installed objects, as the chart has them; a test compares the two."""
 
 PART_OF = {"app.kubernetes.io/part-of": "lamina"}
 COMPONENT = "app.kubernetes.io/component"
 CONTROLLER, SCHEDULER, AGENT, MPS = "lamina-controller", "lamina-scheduler", "lamina-agent", "lamina-mps"
 DASHBOARD = "lamina-dashboard"
+METRICS_PORT = 9394
+"""Of agents."""
 
 
 def chosen(part: str) -> dict[str, str]:
@@ -18,13 +16,3 @@ def chosen(part: str) -> dict[str, str]:
 def labels(part: str = "") -> dict[str, str]:
     """The labels of an object, of one component or of all."""
     return (chosen(part) if part else {"app.kubernetes.io/name": "lamina"}) | PART_OF
-
-
-def meta(name: str, part: str = "", **more: Any) -> dict[str, Any]:
-    """Metadata of an object in the namespace of Lamina."""
-    return {"name": name, "namespace": NAMESPACE, "labels": labels(part), **more}
-
-
-def cluster_meta(name: str, part: str = "") -> dict[str, Any]:
-    """Metadata of a cluster-scoped object."""
-    return {"name": name, "labels": labels(part)}

@@ -1,26 +1,19 @@
-"""The least permissions of each component. docs/reference/rbac.md is generated from them.
+"""The least permissions of each component, as the roles of the chart give them. docs/reference/rbac.md is made of them.
 
-The `_CLUSTER` rules apply to the whole cluster, the others to a namespace.
+In the chart, a rule is one line, and the comment above it says why it is needed.
 """
 
+import re
+from collections.abc import Iterator
 from typing import Any
 
+import yaml
 from msgspec import Struct
 
-from lamina.configuration import CONFIG_MAP
-from lamina.core.component_names import (
-    ADMISSION_SECRET,
-    EXTENDER_CLIENT_SECRET,
-    EXTENDER_SECRET,
-    LEADER_LEASE,
-    TURNS_LEASE,
-    WEBHOOKS,
-)
-from lamina.core.definitions import custom_resource_definitions
+from lamina.install.chart import chart
 
-MIG_CONFIGURATIONS = "mig-parted-config"
-SCHEDULER_LEASE = "lamina-scheduler"
-_OPERATOR_KIND = "clusterpolicies.nvidia.com"
+_KIND = re.compile(r"^kind: (ClusterRole|Role)$", re.MULTILINE)
+_NAME = re.compile(r"^(?:metadata: \{|  )name: ([a-z-]+)", re.MULTILINE)
 
 
 class Rule(Struct, frozen=True):
@@ -43,169 +36,57 @@ class Rule(Struct, frozen=True):
         return policy | ({"resourceNames": list(self.names)} if self.names else {})
 
 
-def _definitions() -> tuple[str, ...]:
-    return tuple(crd["metadata"]["name"] for crd in custom_resource_definitions())
+def _roles() -> dict[tuple[str, str], tuple[Rule, ...]]:
+    """The rules by kind and name of each role of the chart, whether or not the values give it."""
+    documents = (
+        document
+        for path, text in chart().items()
+        if path.startswith("templates/")
+        for document in text.split("\n---\n")
+    )
+    return {
+        (kind[1], name[1]): tuple(_rules(document.partition("\nrules:\n")[2]))
+        for document in documents
+        if (kind := _KIND.search(document)) and (name := _NAME.search(document))
+    }
 
 
-CONTROLLER_CLUSTER = (
-    Rule(
-        "pods",
-        "get list watch patch",
-        why="the patch writes HAMi's annotations on bound pods, the leader's label, a new try of waiting pods, and a "
-        "resize",
-    ),
-    Rule("pods/binding", "create"),
-    Rule("pods/eviction", "create", why="of pods that have tickets without a grant, after `grantlessPods.seconds`"),
-    Rule("grants.lamina.dev", "get list watch create update delete", why="the update resizes a running pod"),
-    Rule("inventories.lamina.dev", "list watch"),
-    Rule("inventories.lamina.dev/status", "patch", why="what is free on each node"),
-    Rule("nodes", "list watch", why="their CPU and memory, and labels that exclude them"),
-    Rule("resourcequotas", "list watch"),
-    Rule("resourcequotas/status", "patch", why="of quotas that limit GPUs"),
-    Rule("podgroups.scheduling.k8s.io", "get", why="of pods that belong to one"),
-    Rule("podgroups.scheduling.x-k8s.io", "get", why="of pods that belong to one"),
-    Rule("podgroups.scheduling.volcano.sh", "get", why="of pods that belong to one"),
-    Rule("poddisruptionbudgets.policy", "list", why="for preemption"),
-    Rule("events", "get create patch"),
-    Rule("mutatingwebhookconfigurations.admissionregistration.k8s.io", "create"),
-    Rule("mutatingwebhookconfigurations.admissionregistration.k8s.io", "get update delete", (WEBHOOKS,)),
-    Rule("customresourcedefinitions.apiextensions.k8s.io", "create"),
-    Rule("customresourcedefinitions.apiextensions.k8s.io", "get update", _definitions()),
-)
-CONTROLLER_OWN = (
-    Rule("configmaps", "get list watch patch", (CONFIG_MAP,), "the patch records the text in force in an annotation"),
-    Rule("secrets", "create"),
-    Rule("secrets", "get update", (ADMISSION_SECRET, EXTENDER_SECRET, EXTENDER_CLIENT_SECRET), "its certificates"),
-    Rule(
-        "leases.coordination.k8s.io", "get create update", why=f"`{LEADER_LEASE}`, `{TURNS_LEASE}` and `lamina-defrag`"
-    ),
-)
-AGENT_CLUSTER = (
-    Rule("pods", "get list watch", why="the list and the watch are of its own node"),
-    Rule("grants.lamina.dev", "get"),
-    Rule("inventories.lamina.dev", "get list watch create update", why="of its own node"),
-    Rule("nodes", "get list watch patch", why="its own; compatibility labels and annotations"),
-    Rule("nodes/status", "patch", why="its own; amounts"),
-    Rule("events", "get create patch"),
-    Rule("customresourcedefinitions.apiextensions.k8s.io", "list watch", (_OPERATOR_KIND,)),
-    Rule(_OPERATOR_KIND, "list watch"),
-)
-AGENT_OWN = (
-    Rule("configmaps", "get list watch", (CONFIG_MAP,)),
-    Rule("configmaps", "get", (MIG_CONFIGURATIONS,), "where a label asks for MIG"),
-)
-AGENT_OF_NVIDIA = (Rule("configmaps", "get list watch"),)
-"""In the namespace of NVIDIA's operator."""
-SCHEDULER_OWN = (
-    Rule("leases.coordination.k8s.io", "create"),
-    Rule("leases.coordination.k8s.io", "get update", (SCHEDULER_LEASE,)),
-)
+def _rules(text: str) -> Iterator[Rule]:
+    why: list[str] = []
+    for line in map(str.strip, text.splitlines()):
+        if line.startswith("# "):
+            why.append(line.removeprefix("# "))
+        elif line.startswith("- {apiGroups"):
+            yield _rule(yaml.safe_load(line)[0], " ".join(why))
+            why = []
+
+
+def _rule(policy: dict[str, Any], why: str) -> Rule:
+    (group,), (resource,) = policy["apiGroups"], policy["resources"]
+    plural, slash, subresource = resource.partition("/")
+    name = f"{plural}.{group}{slash}{subresource}" if group else resource
+    return Rule(name, " ".join(policy["verbs"]), tuple(policy.get("resourceNames", ())), why)
+
+
+_ROLES = _roles()
+CONTROLLER_CLUSTER = _ROLES["ClusterRole", "lamina-controller"]
+CONTROLLER_OWN = _ROLES["Role", "lamina-controller"]
+DEFRAGMENTATION_CLUSTER = _ROLES["ClusterRole", "lamina-defragmentation"]
+IDLE_SHARES_CLUSTER = _ROLES["ClusterRole", "lamina-idle-shares"]
+BORROWERS_CLUSTER = _ROLES["ClusterRole", "lamina-borrowers"]
+PREEMPTION_CLUSTER = _ROLES["ClusterRole", "lamina-preemption"]
+CLAIM_OBJECTS_CLUSTER = _ROLES["ClusterRole", "lamina-claim-objects"]
+AGENT_CLUSTER = _ROLES["ClusterRole", "lamina-agent"]
+AGENT_OWN = _ROLES["Role", "lamina-agent"]
+AGENT_OF_NVIDIA = _ROLES["Role", "lamina-agent-nvidia"]
+CLAIMS_CLUSTER = _ROLES["ClusterRole", "lamina-claims"]
+BINDING_CLUSTER = _ROLES["ClusterRole", "lamina-claims-binding"]
+METRICS_CLUSTER = _ROLES["ClusterRole", "lamina-metrics"]
+SCHEDULER_OWN = _ROLES["Role", "lamina-scheduler"]
 """In addition to the roles of Kubernetes' own scheduler."""
-
-DEFRAGMENTATION_CLUSTER = (
-    Rule("nodes", "get patch", why="with `controller.defragmentation`, the cordon of a GPU while its pods move"),
-    Rule("inventories.lamina.dev", "get", why="with `controller.defragmentation`, whether the agent knows the cordon"),
-    Rule("pods/eviction", "create", why="with `controller.defragmentation`"),
-)
-"""Of the controller, only where it may move pods."""
-
-IDLE_SHARES_CLUSTER = (
-    Rule("pods/eviction", "create", why="with `controller.idleShares`"),
-    Rule("deployments.apps", "get patch", why="with `controller.idleShares`, replicas of idle workloads"),
-    Rule("statefulsets.apps", "get patch", why="with `controller.idleShares`, replicas of idle workloads"),
-)
-"""Of the controller, only where it may reclaim idle shares."""
-
-BORROWERS_CLUSTER = (Rule("pods/eviction", "create", why="with `controller.borrowers`"),)
-"""Of the controller, only where it may evict borrowers."""
-
-PREEMPTION_CLUSTER = (
-    Rule("pods/eviction", "create", why="with `controller.preemption`"),
-    Rule("pods/status", "patch", why="with `controller.preemption`, the node that a pod is nominated for"),
-)
-"""Of the controller, only where it may evict pods for others."""
-
-CLAIMS_CLUSTER = (
-    Rule(
-        "resourceslices.resource.k8s.io", "list watch create update delete", why="with `dra.enabled`, of its own node"
-    ),
-    Rule("resourceclaims.resource.k8s.io", "get", why="with `dra.enabled`, claims of pods on its node"),
-    Rule("resourcequotas", "list", why="with `dra.enabled`, quotas on GPUs of the namespaces of claims"),
-)
-"""Of agents, only where they serve ResourceClaims."""
-
-BINDING_CLUSTER = (
-    Rule("resourceclaims.resource.k8s.io", "list watch", why="with `dra.bindingConditions`, which are allocated"),
-    Rule("resourceclaims.resource.k8s.io/status", "patch", why="with `dra.bindingConditions`, the devices of claims"),
-    Rule(
-        "resourceclaims.resource.k8s.io/driver",
-        "associated-node:patch",
-        why="with `dra.bindingConditions`, what Kubernetes 1.36 checks of such a patch: only devices of its own node",
-    ),
-)
-"""Of agents, only where they prepare claims before pods are bound."""
-
-CLAIM_OBJECTS_CLUSTER = (
-    Rule(
-        "resourceclaims.resource.k8s.io", "get list watch", why="with `dra.enabled`, which GPUs are allocated to claims"
-    ),
-    Rule(
-        "deviceclasses.resource.k8s.io",
-        "list watch create",
-        why="with `dra.enabled`, which select GPUs, and those that the cluster lacks",
-    ),
-    Rule(
-        "pods/eviction",
-        "create",
-        why="with `dra.enabled`, pods that cannot start on their node for their claims",
-    ),
-    Rule(
-        "resourceclaimtemplates.resource.k8s.io",
-        "get list create delete",
-        why="with `dra.enabled`, for pods that are served by claims in the place of resources",
-    ),
-)
-"""Of the controller, only where agents serve ResourceClaims."""
-
-METRICS_CLUSTER = (
-    Rule("tokenreviews.authentication.k8s.io", "create", why="with `metrics.protected`, who reads metrics"),
-    Rule("subjectaccessreviews.authorization.k8s.io", "create", why="with `metrics.protected`, whether it may"),
-)
-"""Of the controller and the agents, only where metrics are protected."""
-
-DASHBOARD_CLUSTER = (
-    Rule("pods", "list watch"),
-    Rule("grants.lamina.dev", "list watch"),
-    Rule("inventories.lamina.dev", "list watch"),
-    Rule("resourcequotas", "list watch"),
-    Rule("nodes", "list watch"),
-    Rule("events", "list watch", why="when pods were refused GPU memory, or why claims cannot be prepared"),
-    *(
-        Rule(resource, "list", why="what pods with ResourceClaims wait for; left out without it")
-        for resource in (
-            "resourceclaims.resource.k8s.io",
-            "resourceclaimtemplates.resource.k8s.io",
-            "deviceclasses.resource.k8s.io",
-            "resourceslices.resource.k8s.io",
-            "devicetaintrules.resource.k8s.io",
-        )
-    ),
-    *(
-        Rule(resource, "list", why="whose pods are refused; left out without it")
-        for resource in (
-            "deployments.apps",
-            "replicasets.apps",
-            "statefulsets.apps",
-            "daemonsets.apps",
-            "jobs.batch",
-        )
-    ),
-    Rule("tokenreviews.authentication.k8s.io", "create", why="who looks"),
-    Rule("subjectaccessreviews.authorization.k8s.io", "create", why="what a viewer may list"),
-)
-DASHBOARD_OWN = (Rule("configmaps", "list watch", (CONFIG_MAP,)),)
-"""Of the dashboard, only with `dashboard.enabled`."""
-
+DASHBOARD_CLUSTER = _ROLES["ClusterRole", "lamina-dashboard"]
+DASHBOARD_OWN = _ROLES["Role", "lamina-dashboard"]
+VIEW = _ROLES["ClusterRole", "lamina-view"]
 MAKES_ITS_NAMESPACE = Rule(
     "namespaces", "create", why="only where Lamina's namespace is missing; the installation makes it"
 )

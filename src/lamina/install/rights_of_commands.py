@@ -108,7 +108,7 @@ def _merged(*parts: tuple[Rule, ...]) -> tuple[Rule, ...]:
     return tuple(Rule(resource, " ".join(sorted(of)), names) for (resource, names), of in verbs.items())
 
 
-VIEW = _merged(
+SEEN = _merged(
     READER,
     REFUSALS,
     WORKLOADS,
@@ -136,7 +136,7 @@ OF_COMMANDS: dict[str, tuple[Rule, ...]] = {
     "pods, in addition to the first": REFUSED_WORKLOADS,
     "why KIND/NAME, in addition to the first": WORKLOADS,
     "dashboard, in addition to the first": DASHBOARD,
-    "the cluster role lamina-view": VIEW,
+    "the cluster role lamina-view": SEEN,
     "cordon gpu, uncordon gpu": CORDON,
     "resize": RESIZE,
     "doctor, in addition to the first": DOCTOR,

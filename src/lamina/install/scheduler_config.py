@@ -13,14 +13,14 @@ from lamina.core.component_names import (
     PRIORITIZE_WITHOUT_GPUS,
 )
 from lamina.dialects import resource_names, scheduler_names
-from lamina.install.rights import SCHEDULER_LEASE
-from lamina.install.terms import Version
+from lamina.install.versions import Version
 
 _FORMATS = (((1, 25), "v1"), ((1, 23), "v1beta3"), ((1, 22), "v1beta2"), ((1, 19), "v1beta1"))
 """The first version of kube-scheduler that reads each format."""
 EXTENDER_URL = f"https://{EXTENDER_NAME}:8445"
 EXTENDER_CERTIFICATES = "/etc/lamina-extender-tls"
 """The directory of kube-scheduler's client certificate."""
+_LEASE = "lamina-scheduler"
 _DEFAULT_SCHEDULER = "default-scheduler"
 BIND_S = 30
 """Longer than the 25 seconds that a bind may take."""
@@ -59,7 +59,7 @@ def scheduler_config(
         "leaderElection": {
             "leaderElect": True,
             "resourceLock": "leases",
-            "resourceName": SCHEDULER_LEASE,
+            "resourceName": _LEASE,
             "resourceNamespace": NAMESPACE,
         },
         "profiles": [{"schedulerName": name, **_scoring(version)} for name in names],

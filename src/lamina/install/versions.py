@@ -1,11 +1,21 @@
-"""The versions of Kubernetes that an installation is for."""
+"""Versions of Kubernetes, and which of them an installation is for."""
+
+import re
 
 from lamina.errors import BadInput
-from lamina.install.terms import Version
 
+Version = tuple[int, int, int]
 OLDEST = (1, 20)
 NEWEST = (1, 36)
 """The newest version that Lamina was tested with."""
+
+
+def parse_version(text: str) -> Version:
+    """The numbers of a version such as v1.29.3-gke.100. Raises BadInput."""
+    found = re.match(r"v?(\d+)\.(\d+)(?:\.(\d+))?(?![\d])", text)
+    if found is None:
+        raise BadInput(f"the Kubernetes version must look like 1.30.2, got {text!r}")
+    return int(found[1]), int(found[2]), int(found[3] or 0)
 
 
 def warning_of(version: Version) -> str:

@@ -9,8 +9,7 @@ from collections.abc import Callable, Iterable
 
 from lamina.core.component_names import NAMESPACE
 from lamina.errors import Outside
-from lamina.install.agent import METRICS_PORT
-from lamina.install.names import AGENT, chosen
+from lamina.install.names import AGENT, METRICS_PORT, chosen
 from lamina.ports.kube import NODES, PODS, Object, ProxiedKube
 from lamina.report.cluster_use import ClusterUse
 

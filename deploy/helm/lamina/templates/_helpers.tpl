@@ -1,0 +1,97 @@
+{{/*
+Parts that several templates have in common, each on one line, so that it fits at any depth.
+
+Values that a user sets are inserted as JSON, which is YAML too. Empty fields are omitted: Kubernetes drops empty lists,
+so kubectl would report a change at every apply. Ports name their protocol, because servers before 1.21 require it in
+server-side apply, which Helm 4 uses.
+*/}}
+
+{{/* The labels that select the pods of a component. */}}
+{{- define "lamina.selector" -}}
+{app.kubernetes.io/name: lamina, app.kubernetes.io/component: {{ . }}}
+{{- end }}
+
+{{/* The labels of an object of a component. */}}
+{{- define "lamina.labels" -}}
+{app.kubernetes.io/name: lamina, app.kubernetes.io/component: {{ . }}, app.kubernetes.io/part-of: lamina}
+{{- end }}
+
+{{- define "lamina.image" -}}
+{{ print .Values.image.repository ":" (.Values.image.tag | default .Chart.AppVersion) | toJson }}
+{{- end }}
+
+{{/* Of probes at the address of metrics. kubelet does not verify certificates. */}}
+{{- define "lamina.scheme" -}}
+{{ if .Values.metrics.protected }}HTTPS{{ else }}HTTP{{ end }}
+{{- end }}
+
+{{/* The security context of containers that do not need root. */}}
+{{- define "lamina.unprivileged" -}}
+{allowPrivilegeEscalation: false, capabilities: {drop: [ALL]}, readOnlyRootFilesystem: true, seccompProfile: {type: RuntimeDefault}, runAsNonRoot: true, runAsUser: 65532, runAsGroup: 65532}
+{{- end }}
+
+{{/*
+The security context of containers that mount something which the node sees: only privileged ones may, and Kubernetes
+requires allowPrivilegeEscalation of them.
+*/}}
+{{- define "lamina.mounting" -}}
+{allowPrivilegeEscalation: true, capabilities: {drop: [ALL], add: [SYS_ADMIN]}, readOnlyRootFilesystem: true, seccompProfile: {type: RuntimeDefault}, runAsUser: 0, privileged: true}
+{{- end }}
+
+{{/* Affinity that spreads the replicas of a component over nodes. */}}
+{{- define "lamina.spread" -}}
+{podAntiAffinity: {preferredDuringSchedulingIgnoredDuringExecution: [{weight: 100, podAffinityTerm: {labelSelector: {matchLabels: {{ include "lamina.selector" . }}}, topologyKey: kubernetes.io/hostname}}]}}
+{{- end }}
+
+{{/* One replica is replaced at a time, the new one first. */}}
+{{- define "lamina.rollout" -}}
+{type: RollingUpdate, rollingUpdate: {maxSurge: 1, maxUnavailable: 0}}
+{{- end }}
+
+{{/* The version of the cluster as Kubernetes tags it, such as v1.29.3, without vendor suffixes. */}}
+{{- define "lamina.schedulerVersion" -}}
+{{ .Values.scheduler.image.tag | default (regexFind "^v[0-9]+[.][0-9]+[.][0-9]+" .Capabilities.KubeVersion.Version) }}
+{{- end }}
+
+{{- define "lamina.budgetVersion" -}}
+{{ if semverCompare ">=1.21-0" .Capabilities.KubeVersion.Version }}policy/v1{{ else }}policy/v1beta1{{ end }}
+{{- end }}
+
+{{/*
+What endpoints of metrics have in common. Without honorLabels, namespaces and pods would be those of the component. The
+token is Prometheus's, in its own pod.
+*/}}
+{{- define "lamina.endpoint" }}
+      honorLabels: true
+      {{- if .Values.metrics.protected }}
+      scheme: https
+      tlsConfig: {insecureSkipVerify: true}
+      bearerTokenFile: /var/run/secrets/kubernetes.io/serviceaccount/token
+      {{- end }}
+{{- end }}
+
+{{/* Who may read metrics, in a rule of a network policy. */}}
+{{- define "lamina.metricsFrom" }}
+      {{- if .Values.networkPolicy.metricsFrom }}
+      from: {{ .Values.networkPolicy.metricsFrom | toJson }}
+      {{- end }}
+{{- end }}
+
+{{/* Which nodes have an agent, and how a container there sees the GPUs. */}}
+{{- define "lamina.gpuNodes" }}
+      {{- if .Values.agent.runtimeClassName }}
+      runtimeClassName: {{ .Values.agent.runtimeClassName | toJson }}
+      {{- end }}
+      {{- if .Values.agent.nodeSelector }}
+      nodeSelector: {{ .Values.agent.nodeSelector | toJson }}
+      {{- end }}
+      {{- if .Values.agent.nodeSelectorTerms }}
+      affinity:
+        nodeAffinity:
+          requiredDuringSchedulingIgnoredDuringExecution:
+            nodeSelectorTerms: {{ .Values.agent.nodeSelectorTerms | toJson }}
+      {{- end }}
+      {{- if .Values.agent.tolerations }}
+      tolerations: {{ .Values.agent.tolerations | toJson }}
+      {{- end }}
+{{- end }}

@@ -1,0 +1,109 @@
+"""The chart is written by hand, so each name that it shares with the programs is compared here."""
+
+import pytest
+
+from lamina.agent.containers.cdi import VOLUMES
+from lamina.configuration import CONFIG_MAP, CONFIG_MAP_KEY
+from lamina.configuration.nvidia.rules import DEFAULT_MPS_ROOT
+from lamina.core import component_names as core
+from lamina.core.api_group import API_VERSION
+from lamina.dialects.claim_gate import GATE
+from lamina.dialects.registry import label_prefixes
+from lamina.install import rights
+from lamina.install.chart import chart, definitions, namespace, objects
+from lamina.install.names import AGENT, CONTROLLER, DASHBOARD, METRICS_PORT, MPS, PART_OF, SCHEDULER, chosen, labels
+from lamina.install.rights_of_commands import SEEN
+from lamina.install.scheduler_config import EXTENDER_CERTIFICATES, scheduler_config
+from lamina.install.values import Values, plain
+from lamina.ports.kube import Object
+from lamina.ports.kubelet.servers import PLUGIN_FOLDER, POD_RESOURCES_SOCKET, REGISTRY_FOLDER
+
+PARTS = (CONTROLLER, SCHEDULER, AGENT, MPS, DASHBOARD)
+FILES = chart()
+KUBELET = "{{ .Values.agent.kubeletDir }}"
+
+
+def everything() -> list[Object]:
+    """All objects of the chart but those of other versions of Kubernetes."""
+    values = plain(Values())
+    for section, keys in {
+        "agent": ("mps", "mig"),
+        "controller": ("defragmentation", "idleShares", "borrowers", "preemption", "extenderHttp"),
+        "dashboard": ("enabled",),
+        "dra": ("enabled", "bindingConditions"),
+        "metrics": ("protected",),
+    }.items():
+        values[section] |= dict.fromkeys(keys, True)
+    return objects(values, (1, 36, 0))
+
+
+@pytest.mark.parametrize(
+    ("path", "text"),
+    [
+        ("configuration.yaml", f"  name: {CONFIG_MAP}\n"),
+        ("configuration.yaml", f"  {CONFIG_MAP_KEY}: "),
+        ("controller/services.yaml", f"name: {core.ADMISSION_SERVICE}, "),
+        ("controller/services.yaml", f"{core.LEADER_LABEL}: 'true'"),
+        ("controller/deployment.yaml", f"metadata: {{name: {core.WEBHOOKS}, "),
+        ("controller/rights.yaml", f"[{core.ADMISSION_SECRET}, {core.EXTENDER_SECRET}, {core.EXTENDER_CLIENT_SECRET}]"),
+        ("controller/rights.yaml", f"# `{core.LEADER_LEASE}`, `{core.TURNS_LEASE}` and "),
+        ("controller/rights.yaml", f"resourceNames: [{', '.join(each['metadata']['name'] for each in definitions())}]"),
+        ("scheduler/deployment.yaml", f'default "{core.EXTENDER_CLIENT_SECRET}"'),
+        ("scheduler/deployment.yaml", f"mountPath: {EXTENDER_CERTIFICATES}, readOnly: true"),
+        ("scheduler/deployment.yaml", f"--config=/etc/lamina/{CONFIG_MAP_KEY}"),
+        ("agent/daemon-set.yaml", f"name: all-gpus, mountPath: {VOLUMES}/all"),
+        ("agent/daemon-set.yaml", f"LAMINA_MPS_ROOT, value: {DEFAULT_MPS_ROOT}"),
+        ("agent/daemon-set.yaml", f"device-plugins, mountPath: {KUBELET}/{PLUGIN_FOLDER}}}"),
+        ("agent/daemon-set.yaml", f"pod-resources, mountPath: {KUBELET}/{POD_RESOURCES_SOCKET.parent}}}"),
+        ("agent/daemon-set.yaml", f"plugins-registry, mountPath: {KUBELET}/{REGISTRY_FOLDER}}}"),
+        ("agent/mps.yaml", f"name: mps, mountPath: {DEFAULT_MPS_ROOT}, "),
+        ("policies.yaml", f"gate.name == '{GATE}'"),
+        ("policies.yaml", f"paramKind: {{apiVersion: {API_VERSION}, kind: Inventory}}"),
+        ("checks.yaml", f'ne .Release.Namespace "{core.NAMESPACE}"'),
+    ],
+)
+def test_the_chart_has_the_names_of_the_programs(path: str, text: str) -> None:
+    assert text in FILES[f"templates/{path}"]
+
+
+def test_workloads_have_the_names_and_labels_by_which_commands_find_them() -> None:
+    made = {each["metadata"]["name"]: each for each in everything() if each["kind"] in ("Deployment", "DaemonSet")}
+    assert made.keys() == {*PARTS}
+    for part, each in made.items():
+        assert each["metadata"]["labels"] == labels(part)
+        assert each["spec"]["selector"] == {"matchLabels": chosen(part)}
+        assert each["spec"]["template"]["metadata"]["labels"] == labels(part)
+        assert each["spec"]["template"]["spec"]["serviceAccountName"] == part
+
+
+def test_uninstallation_finds_all_of_it_by_a_label() -> None:
+    for each in (namespace(), *definitions(), *everything()):
+        assert each["metadata"]["labels"].items() >= PART_OF.items(), each["metadata"]["name"]
+        assert each["metadata"].get("namespace", core.NAMESPACE) in (core.NAMESPACE, "kube-system")
+
+
+def test_commands_ask_agents_for_metrics_where_they_serve_them() -> None:
+    (agents,) = (each for each in everything() if (each["kind"], each["metadata"]["name"]) == ("DaemonSet", AGENT))
+    (container,) = agents["spec"]["template"]["spec"]["containers"]
+    assert container["ports"] == [{"name": "metrics", "containerPort": METRICS_PORT, "protocol": "TCP"}]
+    assert f"--metrics-bind=:{METRICS_PORT}" in container["args"]
+
+
+def test_the_scheduler_may_use_its_lease() -> None:
+    from lamina.configuration import DEFAULT
+    from lamina.install.scheduler_config import EXTENDER_URL, ExtenderAccess
+
+    access = ExtenderAccess(EXTENDER_URL, EXTENDER_CERTIFICATES)
+    elected = scheduler_config(DEFAULT, version=(1, 36, 0), access=access, weight=10)["leaderElection"]
+    assert rights.SCHEDULER_OWN[1].names == (elected["resourceName"],)
+
+
+def test_agents_may_change_the_labels_of_all_dialects() -> None:
+    (message,) = (line for line in FILES["templates/policies.yaml"].splitlines() if "labels that begin with" in line)
+    assert set(message.rpartition("begin with ")[2].split(" or ")) >= set(label_prefixes())
+    expression = FILES["templates/policies.yaml"].partition(message)[2].partition("---")[0]
+    assert [prefix for prefix in label_prefixes() if expression.count(f"name.startsWith('{prefix}')") != 2] == []
+
+
+def test_viewers_have_the_rights_of_the_commands_that_only_read() -> None:
+    assert rights.VIEW == SEEN
