@@ -43,7 +43,7 @@ def got_a_tenth(lab: Lab, name: str, *more: str) -> bool:
 
 def test_s2_8_the_node_offers_its_gpus_ten_times(lab: Lab) -> None:
     inventory = json.loads(lab.kubectl("get", "inventory", lab.node, "-o", "json"))["spec"]
-    assert inventory["plain"] == [{"resource": SHARED, "count": 20, "replicas": 10, "sharing": "mps"}]
+    assert inventory["nativeResources"] == [{"resource": SHARED, "count": 20, "replicas": 10, "sharing": "mps"}]
     assert [(each["state"], each["memoryMiB"], each["threadsPercent"]) for each in inventory["mps"]] == [
         ("ready", 4096, 10)
     ] * 2

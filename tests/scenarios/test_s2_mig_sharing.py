@@ -44,7 +44,7 @@ def lab(a100_lab: Lab) -> Iterator[Lab]:
 def gives_out_gpus(lab: Lab) -> bool:
     """Whether the node tells that it places no shares."""
     spec = json.loads(lab.kubectl("get", "inventory", lab.node, "-o", "json"))["spec"]
-    return [each["resource"] for each in spec.get("plain", ())] == [GPU]
+    return [each["resource"] for each in spec.get("nativeResources", ())] == [GPU]
 
 
 def runs(lab: Lab, *names: str) -> list[str]:

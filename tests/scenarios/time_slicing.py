@@ -41,8 +41,8 @@ def test_s2_1_the_node_offers_gpus_times_replicas(lab: Lab) -> None:
         return spec
 
     expected = [{"resource": GPU, "count": 8, "replicas": 4, "sharing": "time-slicing"}]
-    wait_until(lambda: inventory().get("plain") == expected, lambda: str(inventory()))
-    assert [gpu["plain"] for gpu in inventory()["gpus"]] == [GPU, GPU]
+    wait_until(lambda: inventory().get("nativeResources") == expected, lambda: str(inventory()))
+    assert [gpu["nativeResource"] for gpu in inventory()["gpus"]] == [GPU, GPU]
 
 
 def test_s2_1_the_labels_say_that_gpus_are_shared(lab: Lab) -> None:
