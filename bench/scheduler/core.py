@@ -1,4 +1,4 @@
-"""Decisions without HTTP: one filter over all nodes, at different numbers of nodes, and whole placements."""
+"""Scheduler without HTTP: one filter over all nodes, at different numbers of nodes, and whole placements."""
 
 import gc
 import random
@@ -9,8 +9,8 @@ from collections.abc import Callable
 from bench.scheduler import cluster
 from lamina.config_source.live import LiveConfiguration
 from lamina.configuration import DEFAULT
-from lamina.controller.capacity.node_states import Capacity
-from lamina.controller.scheduling.decisions import Decisions
+from lamina.controller.capacity.cluster_state import ClusterState
+from lamina.controller.scheduling.scheduler import Scheduler
 from lamina.dialects import parse
 from lamina.ledger.grant_objects import grant_record
 from lamina.ledger.holds import Hold
@@ -26,9 +26,9 @@ class Core:
 
     def __init__(self, nodes: int) -> None:
         self.names = [cluster.node_name(number) for number in range(nodes)]
-        self.capacity = Capacity(LiveConfiguration(DEFAULT, ""))
-        self.decisions = Decisions(self.capacity, ResourceQuotas(), LiveConfiguration(DEFAULT, ""))
-        ledger = self.capacity.ledger
+        self.cluster_state = ClusterState(LiveConfiguration(DEFAULT, ""))
+        self.scheduler = Scheduler(self.cluster_state, ResourceQuotas(), LiveConfiguration(DEFAULT, ""))
+        ledger = self.cluster_state.ledger
         for number in range(nodes):
             ledger.observe_inventory(cluster.inventory(number))
         for pod, grant in cluster.running(nodes, 4 * nodes):
@@ -41,10 +41,10 @@ class Core:
     def take(self, pod: ParsedPod, node: str) -> None:
         """Decide the shares on the node and take them, as a bind does."""
         assert pod.request is not None
-        placement = self.decisions.place(pod, pod.request, node)
+        placement = self.scheduler.place(pod, pod.request, node)
         if isinstance(placement, PodPlacement):
             shares = Hold.of_shares(pod.uid, "default", pod.name, node, placement.containers, 0.0)
-            self.capacity.ledger.hold(shares)
+            self.cluster_state.ledger.hold(shares)
 
     def filters(self, count: int, kind: Callable[[int], Object]) -> list[float]:
         """Seconds of each filter; between two of them a pod is placed somewhere."""
@@ -54,7 +54,7 @@ class Core:
             self._draw.shuffle(self.names)
             began = time.thread_time()
             pod = parse_pod(obj, DEFAULT)
-            fitting = self.decisions.filter(pod, self.names).fitting
+            fitting = self.scheduler.filter(pod, self.names).fitting
             taken.append(time.thread_time() - began)
             if fitting:
                 self.take(pod, self._draw.choice(fitting))
@@ -68,7 +68,7 @@ class Core:
             assert request is not None
             began = time.thread_time()
             for name in self.names:
-                state = self.capacity.state(name, without="")
+                state = self.cluster_state.state(name, without="")
                 if state is not None:
                     fit(request, state)
             taken.append(time.thread_time() - began)
@@ -80,7 +80,7 @@ class Core:
         began = time.thread_time()
         for number in range(count):
             pod = parse_pod(cluster.new_pod(f"new-{100_000 + number}"), DEFAULT)
-            if best := self.decisions.scores(pod, self.decisions.filter(pod, names).fitting).best:
+            if best := self.scheduler.scores(pod, self.scheduler.filter(pod, names).fitting).best:
                 self.take(pod, best)
         return count / (time.thread_time() - began)
 
@@ -92,10 +92,10 @@ class Core:
             pod = pods[number % 200]
             assert pod.request is not None
             node = self._draw.choice(self.names)
-            placement = self.decisions.place(pod, pod.request, node)
+            placement = self.scheduler.place(pod, pod.request, node)
             if isinstance(placement, PodPlacement):
                 shares = Hold.of_shares(f"u{number}", "default", "p", node, placement.containers, 0.0)
-                self.capacity.ledger.hold(shares)
+                self.cluster_state.ledger.hold(shares)
         return count / (time.thread_time() - began)
 
 

@@ -8,14 +8,14 @@ import asyncio
 from bench.scheduler.server import main
 from lamina.controller.binding.bind_args import BindArgs
 from lamina.controller.binding.binder import Binder
-from lamina.controller.scheduling.expected_binds import ExpectedBinds
+from lamina.controller.scheduling.assumed_pods import AssumedPods
 from lamina.ledger.pods import ParsedPod
 
 _LATE_S = 0.3
 
 
-class _Forgetful(ExpectedBinds):
-    def expect(self, pod: ParsedPod, node: str) -> None:
+class _Forgetful(AssumedPods):
+    def assume(self, pod: ParsedPod, node: str) -> None:
         self.withdraw(pod.uid)
 
 
@@ -28,6 +28,6 @@ class _Late(Binder):
 if __name__ == "__main__":
     from lamina.controller import assembly
 
-    assembly.ExpectedBinds = _Forgetful  # type: ignore[misc]
+    assembly.AssumedPods = _Forgetful  # type: ignore[misc]
     assembly.Binder = _Late  # type: ignore[misc]
     main()

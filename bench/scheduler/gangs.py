@@ -8,7 +8,7 @@ from bench.scheduler import cluster
 from bench.scheduler.core import Core
 from lamina.config_source.live import LiveConfiguration
 from lamina.configuration import DEFAULT
-from lamina.controller.capacity.pod_mix import pod_kind
+from lamina.controller.capacity.request_mix import pod_kind
 from lamina.controller.context import Context
 from lamina.controller.gangs.plans import GangPlanner
 from lamina.controller.gangs.search import PlanSearch
@@ -35,11 +35,11 @@ class Gangs:
         self._core, self._count = Core(nodes), members
         configuration = LiveConfiguration(DEFAULT, "")
         # The search for a plan ends by a clock; this one stands still, so that a busy machine ends none.
-        self._context = Context(FakeKube(), FakeClock(), configuration, self._core.capacity, ResourceQuotas())
-        self._planner = GangPlanner(self._context, self._core.decisions, NominatedPods(self._context, set()))
+        self._context = Context(FakeKube(), FakeClock(), configuration, self._core.cluster_state, ResourceQuotas())
+        self._planner = GangPlanner(self._context, self._core.scheduler, NominatedPods(self._context, set()))
         for number in range(500):
-            self._core.capacity.pod_mix.count(pod_kind(parse_pod(cluster.new_pod(f"new-{number}"), DEFAULT)))
-        asyncio.run(self._core.decisions.packing.learn())
+            self._core.cluster_state.request_mix.count(pod_kind(parse_pod(cluster.new_pod(f"new-{number}"), DEFAULT)))
+        asyncio.run(self._core.scheduler.packing.learn())
 
     def plan_ms(self) -> float:
         """The median time of a plan, in milliseconds of the core's own time."""
@@ -48,7 +48,7 @@ class Gangs:
             members = _members(limits, self._count)
             group = PodGroup(self._count, 60.0, frozenset(), {pod.uid: pod for pod in members})
             asyncio.run(self._planner.warm_up(group, members[0]))
-            fitting = self._core.decisions.filter(members[0], self._core.names).fitting
+            fitting = self._core.scheduler.filter(members[0], self._core.names).fitting
             for _ in range(_ROUNDS):
                 began = time.thread_time()
                 plan = self._planner.plan(_NAME, group, members[0], fitting, {members[0].template: fitting})
@@ -58,7 +58,7 @@ class Gangs:
 
     def searched_anew_ms(self) -> float:
         """The same where each member searches all nodes: the null control."""
-        search = PlanSearch(self._core.capacity, self._core.decisions)
+        search = PlanSearch(self._core.cluster_state, self._core.scheduler)
         members = _members(_KINDS[0], min(_CONTROL, self._count))
         began = time.thread_time()
         for member in members:

@@ -8,7 +8,7 @@ import time
 from bench.scheduler.server import main
 from lamina.controller.binding.bind_args import BindArgs
 from lamina.controller.binding.binder import Binder
-from lamina.controller.scheduling.decisions import Decisions, FilterResult
+from lamina.controller.scheduling.scheduler import FilterResult, Scheduler
 from lamina.controller.scheduling.scores import NodeScores
 from lamina.ledger.pods import ParsedPod
 from lamina.ports.kube import PODS
@@ -19,7 +19,7 @@ _MEMORY = 600 * 2**20
 _READS = 3
 
 
-class _WastefulDecisions(Decisions):
+class _WastefulDecisions(Scheduler):
     def filter(self, pod: ParsedPod, nodes: list[str]) -> FilterResult:
         _compute()
         return super().filter(pod, nodes)
@@ -45,7 +45,7 @@ def _compute() -> None:
 if __name__ == "__main__":
     from lamina.controller import assembly
 
-    assembly.Decisions = _WastefulDecisions  # type: ignore[misc]
+    assembly.Scheduler = _WastefulDecisions  # type: ignore[misc]
     assembly.Binder = _WastefulBinder  # type: ignore[misc]
     time.sleep(_START_S)
     kept = bytearray(b"x" * _MEMORY)

@@ -8,7 +8,7 @@ from typing import Any, NamedTuple
 
 from docs.generate.markdown import page, table
 from lamina.configuration import DEFAULT
-from lamina.controller.gangs import coordinator, held_gangs, plans
+from lamina.controller.gangs import coordinator, gang_holds, plans
 from lamina.core.gpus import Gpu
 from lamina.core.ledger import Taken
 from lamina.core.quota_room import QuotaLimit, QuotaRoom
@@ -113,7 +113,7 @@ def _gpu(case: Case, index: int) -> Gpu:
 
 
 def _groups() -> Iterator[tuple[str, str]]:
-    for message in sorted({text for module in (plans, coordinator, held_gangs) for text in _texts(module)}):
+    for message in sorted({text for module in (plans, coordinator, gang_holds) for text in _texts(module)}):
         hints = [hint for start, hint in _GANGS.items() if message.startswith(start)]
         assert len(hints) == 1, f"say in docs/generate/messages.py what helps where a pod group {message}"
         yield f"... {message}", hints[0]

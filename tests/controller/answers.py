@@ -131,7 +131,7 @@ class World:
         return await self.bench.kube.create(PODS, made)
 
     def filter(self, obj: Object) -> tuple[set[str], str]:
-        found = self.bench.decisions.filter(self.bench.parse(obj), [each.node for each in self.inventories])
+        found = self.bench.scheduler.filter(self.bench.parse(obj), [each.node for each in self.inventories])
         return set(found.fitting), found.error
 
     async def bind(self, obj: Object, node: str) -> str:

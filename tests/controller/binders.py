@@ -7,15 +7,15 @@ from lamina.configuration import DEFAULT, Config
 from lamina.controller.background import BackgroundTasks
 from lamina.controller.binding.bind_args import BindArgs
 from lamina.controller.binding.binder import Binder
+from lamina.controller.binding.placement_lease import PlacementLease
 from lamina.controller.binding.pod_locks import PodLocks
-from lamina.controller.binding.turns import Turns
-from lamina.controller.capacity.node_states import Capacity
+from lamina.controller.capacity.cluster_state import ClusterState
 from lamina.controller.context import Context
 from lamina.controller.gangs.coordinator import GangCoordinator
 from lamina.controller.observation.watches import Watches
-from lamina.controller.scheduling.decisions import Decisions
-from lamina.controller.scheduling.expected_binds import ExpectedBinds
+from lamina.controller.scheduling.assumed_pods import AssumedPods
 from lamina.controller.scheduling.nominated_pods import NominatedPods
+from lamina.controller.scheduling.scheduler import Scheduler
 from lamina.core.gpus import Gpu
 from lamina.core.ledger import NOTHING
 from lamina.ledger.pods import ParsedPod
@@ -61,25 +61,25 @@ class Bench:
         self.clock: Any = clock or Clock(wall_time=1_700_000_000.9)
         self.leads = True
         self.configuration = LiveConfiguration(config or DEFAULT, "")
-        self.capacity, self.quotas = Capacity(self.configuration), ResourceQuotas()
-        self.ledger, self.locks, self.background = self.capacity.ledger, PodLocks(), BackgroundTasks()
-        self.context = Context(self.kube, self.clock, self.configuration, self.capacity, self.quotas)
-        self.decisions = Decisions(self.capacity, self.quotas, self.configuration)
-        self.expected = ExpectedBinds(self.ledger, self.capacity.host, self.decisions, self.context.now)
+        self.cluster_state, self.quotas = ClusterState(self.configuration), ResourceQuotas()
+        self.ledger, self.locks, self.background = self.cluster_state.ledger, PodLocks(), BackgroundTasks()
+        self.context = Context(self.kube, self.clock, self.configuration, self.cluster_state, self.quotas)
+        self.scheduler = Scheduler(self.cluster_state, self.quotas, self.configuration)
+        self.assumed = AssumedPods(self.ledger, self.cluster_state.host, self.scheduler, self.context.now)
         self.watches = Watches(self.context)
-        self.turns = Turns(
+        self.turns = PlacementLease(
             self.kube,
             self.clock,
             name,
             catch_up=self.watches.catch_up,
             catch_up_namespace=self.watches.catch_up_namespace,
-            writes=self.watches.own_writes,
+            writes=self.watches.write_barrier,
         )
         self.binder = Binder(
             self.context,
-            self.decisions,
-            self.expected,
-            turns=self.turns,
+            self.scheduler,
+            self.assumed,
+            placement_lease=self.turns,
             locks=self.locks,
             background=self.background,
             leading=lambda: self.leads,
@@ -87,7 +87,7 @@ class Bench:
 
     def coordinator(self) -> GangCoordinator:
         """A new one, for pod groups."""
-        return GangCoordinator(self.context, self.decisions, NominatedPods(self.context))
+        return GangCoordinator(self.context, self.scheduler, NominatedPods(self.context))
 
     def parse(self, pod: Object) -> ParsedPod:
         return self.context.parse(pod)

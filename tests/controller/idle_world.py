@@ -7,7 +7,7 @@ from msgspec import structs
 
 from lamina.config_source.live import LiveConfiguration
 from lamina.configuration import Config, load
-from lamina.controller.capacity.node_states import Capacity
+from lamina.controller.capacity.cluster_state import ClusterState
 from lamina.controller.context import Context
 from lamina.controller.eviction.evictor import Evictor
 from lamina.controller.eviction.idle_shares import IdleEvictions
@@ -63,7 +63,7 @@ class World:
         """A replica that has just begun and knows what watches report."""
         text = f"apiVersion: lamina.dev/v1alpha1\nkind: Configuration\n{self.section}: {{{self.settings}}}\n"
         configuration, kube = LiveConfiguration(load(text, "test"), text), kube or self.kube
-        context = Context(kube, self.clock, configuration, Capacity(configuration), ResourceQuotas())
+        context = Context(kube, self.clock, configuration, ClusterState(configuration), ResourceQuotas())
         context.ledger.observe_inventory(self.inventory(configuration.value))
         for obj in (await self.kube.list(GRANTS)).items:
             context.ledger.observe_grant(grant_record(obj))

@@ -7,8 +7,8 @@ from lamina.controller.eviction.group_victims import GroupVictims
 from lamina.controller.eviction.preemption import SETTLED_S, Preemption
 from lamina.controller.eviction.victims import PodVictims
 from lamina.controller.gangs.coordinator import GangCoordinator
-from lamina.controller.scheduling.decisions import FilterResult
 from lamina.controller.scheduling.nominated_pods import NominatedPods
+from lamina.controller.scheduling.scheduler import FilterResult
 from lamina.ports.kube import EVENTS, PODS, EventRecorder, Kube, Object
 from tests.controller.binders import Bench, Clock
 from tests.controller.cluster import admitted_pod, gpus
@@ -29,7 +29,7 @@ class Preempting:
         context = self.bench.context
         self.leaving: set[str] = set()
         self.nominated = NominatedPods(context, self.leaving)
-        self.gangs = GangCoordinator(context, self.bench.decisions, self.nominated)
+        self.gangs = GangCoordinator(context, self.bench.scheduler, self.nominated)
         victims, groups = PodVictims(context, self.gangs), GroupVictims(context, self.gangs)
         events = EventRecorder(self.bench.kube, "lamina", now=self.bench.clock.wall)
         evictor = Evictor(self.bench.kube, events, lambda: self.bench.leads)
@@ -49,14 +49,14 @@ class Preempting:
 
     def filter(self, pod: Object) -> FilterResult:
         parsed = self.bench.parse(pod)
-        result = self.nominated.restrict(parsed, self.bench.decisions.filter(parsed, list(self.nodes)))
+        result = self.nominated.restrict(parsed, self.bench.scheduler.filter(parsed, list(self.nodes)))
         self.preemption.observe(parsed, result)
         return result
 
     async def filter_member(self, pod: Object, *nodes: str) -> FilterResult:
         """The same for a pod that may belong to a group; kube-scheduler offers these nodes, or all."""
         parsed = self.bench.parse(pod)
-        result = self.nominated.restrict(parsed, self.bench.decisions.filter(parsed, list(nodes or self.nodes)))
+        result = self.nominated.restrict(parsed, self.bench.scheduler.filter(parsed, list(nodes or self.nodes)))
         result = await self.gangs.restrict(parsed, result)
         self.preemption.observe(parsed, result)
         return result

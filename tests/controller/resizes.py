@@ -5,8 +5,8 @@ from typing import Any
 
 from msgspec import structs
 
-from lamina.controller.binding.turns import Turns
-from lamina.controller.sizes.changes import SizeChanges
+from lamina.controller.binding.placement_lease import PlacementLease
+from lamina.controller.resize.resizer import Resizer
 from lamina.core.gpus import Gpu
 from lamina.core.sizes import RESIZE, RESIZE_STATUS, RESIZE_WHEN_HELD, AppliedSize, size_of
 from lamina.ledger.grant_objects import grant_record
@@ -63,11 +63,11 @@ class Resizing:
     def start(self) -> None:
         """A controller that knows nothing."""
         self.bench = Bench(self.mortal, clock=self.clock)
-        self.changes = SizeChanges(
+        self.changes = Resizer(
             self.bench.context,
-            self.bench.decisions,
+            self.bench.scheduler,
             EventRecorder(self.kube, "lamina-controller", now=self.clock.wall),
-            turns=Turns(
+            placement_lease=PlacementLease(
                 self.mortal,
                 self.clock,
                 "me",
@@ -115,7 +115,7 @@ class Resizing:
         """The controller goes on once. Returns whether it died; then another one begins."""
         self.mortal.left = die_at
         try:
-            await self.changes.step()
+            await self.changes.reconcile()
         except Died:
             return True
         finally:

@@ -8,7 +8,7 @@ import pytest
 
 from lamina.controller import pending_pods
 from lamina.controller.scheduling.best_node import BestNode, prefers_nodes
-from lamina.controller.scheduling.decisions import FilterResult
+from lamina.controller.scheduling.scheduler import FilterResult
 from lamina.ports.kube import NODES, PODS, Object
 from lamina.ports.kube.fake import FakeKube
 from tests.controller.binders import Bench
@@ -163,7 +163,7 @@ async def test_pods_without_gpus_or_without_a_uid_and_members_of_groups_get_all_
     member["metadata"] |= {"uid": "u", "annotations": {"scheduling.k8s.io/group-name": "group"}}
     assert bench.parse(member).group is not None
     whole = FilterResult(fitting=NAMES)
-    assert BestNode(bench.decisions, bench.context.pending).choose(bench.parse(member), whole) is whole
+    assert BestNode(bench.scheduler, bench.context.pending).choose(bench.parse(member), whole) is whole
 
 
 def test_only_so_many_pods_are_remembered(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -171,7 +171,7 @@ def test_only_so_many_pods_are_remembered(monkeypatch: pytest.MonkeyPatch) -> No
     bench = Bench()
     for name in NAMES:
         bench.offer(name, *gpus(2, prefix=name))
-    best, whole = BestNode(bench.decisions, bench.context.pending), FilterResult(fitting=NAMES)
+    best, whole = BestNode(bench.scheduler, bench.context.pending), FilterResult(fitting=NAMES)
 
     def fitting(uid: str) -> int:
         pod = admitted_pod(uid, gpumem=1000)
@@ -193,7 +193,7 @@ def test_where_the_policy_prefers_no_node_all_are_answered() -> None:
     pod = admitted_pod("pod", gpumem=1000)
     pod["metadata"]["uid"] = "u"
     whole = FilterResult(fitting=NAMES)
-    best = BestNode(bench.decisions, bench.context.pending)
+    best = BestNode(bench.scheduler, bench.context.pending)
     assert best.choose(bench.parse(pod), whole) is whole
     bench.offer("node-1", *gpus(2))
     assert best.choose(bench.parse(pod), whole) is whole, "one of them is as good as the others"

@@ -278,8 +278,8 @@ async def test_a_grant_left_behind_that_is_being_deleted_is_not_built_upon(bench
 
 async def test_an_orphan_grant_does_not_block_its_own_pod(bench: Bench) -> None:
     pod = await left_behind(bench, gpu=2, gpumem=20000)
-    assert bench.decisions.filter(bench.parse(pod), ["node-0"]).fitting == ["node-0"]
-    assert bench.decisions.filter(bench.parse(await bench.pod("other", gpumem=20000)), ["node-0"]).fitting == []
+    assert bench.scheduler.filter(bench.parse(pod), ["node-0"]).fitting == ["node-0"]
+    assert bench.scheduler.filter(bench.parse(await bench.pod("other", gpumem=20000)), ["node-0"]).fitting == []
 
 
 async def test_an_orphan_grant_on_an_unhealthy_gpu_is_decided_again(bench: Bench) -> None:
@@ -453,7 +453,7 @@ async def test_a_pod_that_admission_did_not_fill_in_gets_no_share(bench: Bench, 
         'container "main": nvidia.com/gpu is missing because admission has not seen this pod; '
         f"{f'remove its label {label}=ignore, ' if label else ''}delete the pod and create it again"
     )
-    assert bench.decisions.filter(bench.parse(pod), ["node-0"]).error == sentence
+    assert bench.scheduler.filter(bench.parse(pod), ["node-0"]).error == sentence
     assert sentence in await bench.bind(pod)
     assert await bench.grants() == []
     assert bench.ledger.totals.taken("node-0") == {}

@@ -45,7 +45,7 @@ class Gated(Bench):
         status = {"allocation": {"devices": {"results": list(results)}}} if results else {}
         meta = {"name": name, "namespace": "default", "uid": f"uid-of-{name}"}
         spec = {"devices": {"requests": [{"name": "one", "exactly": exactly}]}}
-        self.capacity.claims.observe({"metadata": meta, "spec": spec, "status": status})
+        self.cluster_state.claims.observe({"metadata": meta, "spec": spec, "status": status})
 
     def prepared(self, *names: str, memory_mib: int, uid: str = "") -> None:
         """Their node says that it has prepared these claims, with their own UIDs or another one."""
@@ -142,7 +142,7 @@ async def test_claims_of_other_drivers_are_not_counted(gated: Gated) -> None:
 async def test_a_class_of_an_administrator_counts(gated: Gated) -> None:
     expression = f'device.attributes["{DRIVER}"].productName == "A100"'
     spec = {"selectors": [{"cel": {"expression": expression}}]}
-    gated.capacity.claims.observe_class({"metadata": {"name": "team-gpu"}, "spec": spec})
+    gated.cluster_state.claims.observe_class({"metadata": {"name": "team-gpu"}, "spec": spec})
     gated.quota(memory="0")
     gated.claim("c", device_class="team-gpu")
     await gated.waits("one", "c")

@@ -9,7 +9,7 @@ import pytest
 
 from lamina.controller.binding import orphan_grants
 from lamina.controller.binding.binder import LONGEST_ATTEMPT_S
-from lamina.controller.binding.turns import Turns
+from lamina.controller.binding.placement_lease import PlacementLease
 from lamina.ledger.grant_objects import grant_record
 from lamina.ledger.holds import GRANT_S
 from lamina.ledger.ledger import UNCONFIRMED_S
@@ -156,12 +156,12 @@ async def test_no_gpu_is_given_twice_and_both_are_used(number: int, how: str, sh
     assert sorted([*holdings.taken(NODE), *holdings.taken(OTHER)]) == sorted(crash.used)
 
 
-async def without_turns(turns: Turns, node: str, check: Callable[[], None], *, namespace: str = "") -> None:
+async def without_turns(turns: PlacementLease, node: str, check: Callable[[], None], *, namespace: str = "") -> None:
     """A mutant: no turn is taken."""
     check()
 
 
-async def lost_turns_count(turns: Turns, begun_before: int) -> None:
+async def lost_turns_count(turns: PlacementLease, begun_before: int) -> None:
     """A mutant: a turn that another replica had in between does no harm."""
     lease = turns._lease
     with contextlib.suppress(Conflict):
@@ -170,12 +170,12 @@ async def lost_turns_count(turns: Turns, begun_before: int) -> None:
     turns._done = turns._begun
 
 
-async def nodes_alone(turns: Turns, node: str, check: Callable[[], None], *, namespace: str = "") -> None:
+async def nodes_alone(turns: PlacementLease, node: str, check: Callable[[], None], *, namespace: str = "") -> None:
     """A mutant: what others hold in the namespace is not read."""
     await TAKE(turns, node, check)
 
 
-TAKE = Turns.take
+TAKE = PlacementLease.take
 
 
 @pytest.mark.parametrize(
@@ -192,7 +192,7 @@ async def test_turns_are_what_prevents_it(
     monkeypatch: pytest.MonkeyPatch, method: str, mutant: object, shared: str
 ) -> None:
     """Some of these crashes give too much if the order of turns is not kept."""
-    monkeypatch.setattr(Turns, method, mutant)
+    monkeypatch.setattr(PlacementLease, method, mutant)
     wrong = 0
     for number, how in itertools.product(range(FEWEST_WRITES + 2), HOW):
         crash = Crash(number, how, shared)

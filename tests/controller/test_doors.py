@@ -10,7 +10,7 @@ import pytest
 
 from lamina.controller.binding.binder import Binder
 from lamina.controller.eviction.victims import PodVictims
-from lamina.controller.scheduling.decisions import Decisions
+from lamina.controller.scheduling.scheduler import Scheduler
 from lamina.ports.kube import GRANTS, Unreachable
 from lamina.ports.kube.fake import FakeKube
 from tests.controller.admission_door import UNVERIFIED, review
@@ -119,9 +119,9 @@ class Planted(Exception):
 @pytest.mark.parametrize(
     ("verb", "owner", "method", "status"),
     [
-        ("filter", Decisions, "filter", 200),
-        ("filter-to-best", Decisions, "scores", 200),
-        ("prioritize", Decisions, "scores", 500),
+        ("filter", Scheduler, "filter", 200),
+        ("filter-to-best", Scheduler, "scores", 200),
+        ("prioritize", Scheduler, "scores", 500),
         ("preempt", PodVictims, "preempt", 500),
         ("bind", Binder, "bind", 200),
     ],

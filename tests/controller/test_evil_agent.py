@@ -139,11 +139,11 @@ class World:
     async def _rounds(self) -> None:
         """What the leader does again and again."""
         context = self.controller.context
-        await self.controller.sizes.step()
+        await self.controller.resizer.reconcile()
         await self.settle()
         statuses = InventoryStatuses(
             self.kube,
-            context.capacity,
+            context.cluster_state,
             self.controller.watches.inventory_statuses,
             context.clock,
             self.controller.verbs.nominated.rooms,
@@ -166,7 +166,7 @@ class World:
         }
         found["evicted"] = [call for call in self.kube.calls if call[0] in ("evict", "delete")]
         waiting = context.parse(pod("late", container(gpu=1, gpumem=3000), namespace=NAMESPACE))
-        found["filter"] = self.controller.verbs.decisions.filter(waiting, [NODE])
+        found["filter"] = self.controller.verbs.scheduler.filter(waiting, [NODE])
         text = generate_latest(self.controller.metrics.registry).decode()
         lines = [line for line in text.splitlines() if line.startswith("lamina_") and "_created " not in line]
         found["metrics"] = [line for line in lines if EVIL not in line]

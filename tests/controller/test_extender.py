@@ -128,7 +128,7 @@ def test_no_node_is_best_where_there_is_no_inventory(policy: str) -> None:
     pod = unbound(gpumem=100)
     pod["metadata"]["annotations"] = {"hami.io/node-scheduler-policy": policy} if policy else {}
     bench = Bench()
-    assert bench.decisions.scores(bench.parse(pod), ["node-0"]).by_node() == {"node-0": 0}
+    assert bench.scheduler.scores(bench.parse(pod), ["node-0"]).by_node() == {"node-0": 0}
 
 
 @pytest.mark.parametrize(("policy", "expected"), [("binpack", [0, 10, 0]), ("spread", [10, 0, 9])])

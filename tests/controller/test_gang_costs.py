@@ -41,7 +41,7 @@ async def members(
 
 async def filtered(gangs: GangCoordinator, bench: Bench, pod: Object) -> Any:
     parsed = bench.parse(pod)
-    return await gangs.restrict(parsed, bench.decisions.filter(parsed, NODES))
+    return await gangs.restrict(parsed, bench.scheduler.filter(parsed, NODES))
 
 
 async def test_members_that_do_not_fit_cost_under_100_ms_per_filter_call() -> None:

@@ -3,9 +3,9 @@
 import pytest
 
 from lamina.controller.gangs.coordinator import GangCoordinator
-from lamina.controller.gangs.filtered_gangs import PLAN_S
+from lamina.controller.gangs.gang_plans import PLAN_S
 from lamina.controller.gangs.search import PlanSearch
-from lamina.controller.scheduling.decisions import FilterResult
+from lamina.controller.scheduling.scheduler import FilterResult
 from lamina.core.ledger import taken_by
 from lamina.dialects.groups import GROUP_LABEL
 from lamina.ledger.holds import Hold
@@ -32,14 +32,14 @@ async def learned() -> Bench:
     for pod in usual():
         await bench.kube.create(PODS, pod)
     await watched(bench)
-    await bench.decisions.packing.learn()
+    await bench.scheduler.packing.learn()
     return bench
 
 
 def take(bench: Bench, pod: ParsedPod, node: str) -> dict[str, object]:
     """Hold for the pod what it would get on the node."""
     assert pod.request is not None
-    placement = bench.decisions.place(pod, pod.request, node)
+    placement = bench.scheduler.place(pod, pod.request, node)
     assert isinstance(placement, PodPlacement)
     owner, now = (pod.uid or pod.name, "default", pod.name), bench.clock.monotonic()
     bench.ledger.hold(Hold.of_shares(*owner, node, placement.containers, now))
@@ -63,17 +63,17 @@ def pods(bench: Bench, count: int, **limits: object) -> list[ParsedPod]:
 async def test_members_go_where_single_pods_would_go_one_after_another(limits: dict[str, object]) -> None:
     bench = await learned()
     wanted = pods(bench, 10, **limits)
-    search = PlanSearch(bench.capacity, bench.decisions)
+    search = PlanSearch(bench.cluster_state, bench.scheduler)
     assert all(search.place(pod, None) for pod in wanted)
     for pod in wanted:
-        scores = bench.decisions.scores(pod, bench.decisions.filter(pod, NODES).fitting).by_node()
+        scores = bench.scheduler.scores(pod, bench.scheduler.filter(pod, NODES).fitting).by_node()
         node = max(scores, key=scores.__getitem__)
         assert (node, take(bench, pod, node)) == (search.plan[pod.uid].node, dict(search.plan[pod.uid].taken))
 
 
 async def test_members_of_other_policies_go_where_these_prefer() -> None:
     bench = await learned()
-    search = PlanSearch(bench.capacity, bench.decisions)
+    search = PlanSearch(bench.cluster_state, bench.scheduler)
     for number in range(6):
         pod = admitted_pod(f"m{number}", gpu=1)
         pod["metadata"] |= {"uid": f"m{number}", "annotations": {"hami.io/node-scheduler-policy": "spread"}}
@@ -86,7 +86,7 @@ async def test_places_are_reserved_from_the_filter_on() -> None:
     bench, members, gangs = await two_halves()
     [node] = (await filtered(bench, gangs, members[0])).fitting
     stranger = bench.parse(await bench.pod("stranger", gpumem=20_000))
-    assert bench.decisions.filter(stranger, NODES[:2]).fitting == []
+    assert bench.scheduler.filter(stranger, NODES[:2]).fitting == []
     [other] = (await filtered(bench, gangs, members[1])).fitting
     assert {node, other} == set(NODES[:2])
     assert "1 of 2 are ready" in await answer(bench, gangs, members[0], node)
@@ -143,4 +143,4 @@ async def two_halves() -> tuple[Bench, list[Object], GangCoordinator]:
 
 async def filtered(bench: Bench, gangs: GangCoordinator, pod: Object, *nodes: str) -> FilterResult:
     parsed = bench.parse(pod)
-    return await gangs.restrict(parsed, bench.decisions.filter(parsed, list(nodes or NODES[:3])))
+    return await gangs.restrict(parsed, bench.scheduler.filter(parsed, list(nodes or NODES[:3])))

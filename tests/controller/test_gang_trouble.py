@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from lamina.controller.gangs import coordinator, group_reader, held_gangs
+from lamina.controller.gangs import coordinator, gang_holds, group_reader
 from lamina.controller.gangs.coordinator import GangCoordinator
 from lamina.errors import Outside
 from lamina.ledger.holds import Why
@@ -45,7 +45,7 @@ async def test_a_quota_is_held_against_the_whole_group(bench: Bench) -> None:
     why = "quota gpus allows 30000 of nvidia.com/gpumem; 0 are used and pod group default/a requests 40000"
     for pod in pods:
         assert (
-            await made.restrict(bench.parse(pod), bench.decisions.filter(bench.parse(pod), ["node-0"]))
+            await made.restrict(bench.parse(pod), bench.scheduler.filter(bench.parse(pod), ["node-0"]))
         ).summary == why
         assert await answer(bench, made, pod, "node-0") == why
     assert held(bench) == [0, 0], "no member is bound alone"
@@ -109,7 +109,7 @@ async def test_members_that_may_go_to_different_nodes_are_placed_on_them(bench: 
 
     async def filtered(number: int) -> Any:
         return await made.restrict(
-            bench.parse(pods[number]), bench.decisions.filter(bench.parse(pods[number]), [f"node-{number}"])
+            bench.parse(pods[number]), bench.scheduler.filter(bench.parse(pods[number]), [f"node-{number}"])
         )
 
     assert (await filtered(0)).fitting == ["node-0"]
@@ -124,7 +124,7 @@ async def test_where_members_may_not_go_no_place_is_counted_once_that_is_known(b
     bench.offer("node-0", *gpus(1))
     bench.offer("node-1", *gpus(4, prefix="T"))
     for pod in pods:
-        answer = await made.restrict(bench.parse(pod), bench.decisions.filter(bench.parse(pod), ["node-0"]))
+        answer = await made.restrict(bench.parse(pod), bench.scheduler.filter(bench.parse(pod), ["node-0"]))
         assert "2 members must be placed at once, but only 1 can be placed now" in answer.summary, (
             "equal members may go to equal nodes"
         )
@@ -135,7 +135,7 @@ async def test_a_large_member_goes_before_a_small_one(bench: Bench) -> None:
     made = gangs_of(bench)
     await group(bench, "a", 2)
     pods = [await bench.kube.create(PODS, member("a", n, memory=memory)) for n, memory in enumerate((9000, 20000))]
-    answer = await made.restrict(bench.parse(pods[0]), bench.decisions.filter(bench.parse(pods[0]), ["node-0"]))
+    answer = await made.restrict(bench.parse(pods[0]), bench.scheduler.filter(bench.parse(pods[0]), ["node-0"]))
     assert answer.fitting == ["node-0"]
 
 
@@ -149,7 +149,7 @@ async def test_a_time_limit_without_sense_is_refused(bench: Bench, timeout: Any)
 async def test_no_group_holds_places_for_ever(bench: Bench) -> None:
     made, pods = gangs_of(bench), await pair(bench, scheduleTimeoutSeconds=10**9)
     await answer(bench, made, pods[0], "node-0")
-    bench.clock.time += 899 - held_gangs.WAIT_S
+    bench.clock.time += 899 - gang_holds.WAIT_S
     made.expire()
     assert held(bench) == [20000, 20000]
     bench.clock.time += 1
@@ -163,7 +163,7 @@ async def test_members_that_are_alike_share_nodes_and_spread_over_others(bench: 
     await group(bench, "a", 6)
     pods = [await bench.kube.create(PODS, member("a", number, memory=12000)) for number in range(6)]
     places = [
-        (await made.restrict(bench.parse(pod), bench.decisions.filter(bench.parse(pod), ["node-0", "node-1"]))).fitting
+        (await made.restrict(bench.parse(pod), bench.scheduler.filter(bench.parse(pod), ["node-0", "node-1"]))).fitting
         for pod in pods
     ]
     assert sorted(node for [node] in places) == ["node-0"] * 4 + ["node-1"] * 2, "binpack fills one node first"

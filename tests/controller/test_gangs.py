@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from lamina.controller.gangs import coordinator, held_gangs
+from lamina.controller.gangs import coordinator, gang_holds
 from lamina.dialects.containers import quote
 from lamina.dialects.groups import GROUP_ANNOTATION, GROUP_APIS, GROUP_LABEL, KUBERNETES
 from lamina.ledger.holds import Hold
@@ -166,7 +166,7 @@ async def test_a_group_name_that_is_no_name_is_refused_unread(name: str) -> None
         "annotation scheduling.k8s.io/group-name must be the name of a PodGroup, at most 253 lower-case letters, "
         f"digits, hyphens and periods, got {quote(name)}"
     )
-    narrowed = await made.restrict(bench.parse(pod), bench.decisions.filter(bench.parse(pod), ["node-0"]))
+    narrowed = await made.restrict(bench.parse(pod), bench.scheduler.filter(bench.parse(pod), ["node-0"]))
     assert narrowed.fitting == [] and narrowed.summary == sentence
     assert await answer(bench, made, pod, "node-0") == sentence
     assert (await made.companions(bench.parse(pod)))("node-0") is None
@@ -191,7 +191,7 @@ async def test_the_last_member_is_known_when_it_comes_and_those_before_are_to_be
     for number in range(3):
         pod = await bench.kube.create(PODS, member("a", number, memory=10000))
         parsed = bench.parse(pod)
-        result = await made.restrict(parsed, bench.decisions.filter(parsed, ["node-0"]))
+        result = await made.restrict(parsed, bench.scheduler.filter(parsed, ["node-0"]))
         pods.append(pod["metadata"]["uid"])
         bench.context.pending.observe_try(parsed, result.summary, 0.0)
         answers.append(result.summary or result.fitting[0])
@@ -221,7 +221,7 @@ async def test_time_is_limited_and_another_group_gets_its_turn() -> None:
     pods = [await bench.kube.create(PODS, member("a", number)) for number in range(2)]
     assert "1 of 2 are ready" in await answer(bench, made, pods[0], "node-0")
     assert [bench.memory(gpu=f"GPU-{number}") for number in range(2)] == [20000, 20000]
-    bench.clock.time += 29 - held_gangs.WAIT_S
+    bench.clock.time += 29 - gang_holds.WAIT_S
     assert "1 of 2 are ready" in await answer(bench, made, pods[0], "node-0")
     bench.clock.time += 1
     why = "pod group default/a gave up: 1 of 2 members were ready to be bound in time; it starts again soon"
@@ -237,7 +237,7 @@ async def test_a_pod_of_no_group_is_not_asked_about_again() -> None:
     bench.offer("node-0", *gpus(1))
     made = bench.coordinator()
     pod = await bench.pod("p", gpumem=1000)
-    filtered = bench.decisions.filter(bench.parse(pod), ["node-0"])
+    filtered = bench.scheduler.filter(bench.parse(pod), ["node-0"])
     assert await made.restrict(bench.parse(pod), filtered) is filtered
     made._kube = None  # type: ignore[assignment]
     assert await answer(bench, made, pod, "node-0") == ""

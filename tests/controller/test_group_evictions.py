@@ -141,11 +141,11 @@ async def test_pods_with_a_budget_stay_on_all_nodes_together(cluster: Preempting
 
 async def test_members_share_a_node_only_where_its_cpu_suffices(cluster: Preempting) -> None:
     for node in NODES:
-        cluster.bench.capacity.host.observe_node(node, HostSize(4000, 1 << 20))
+        cluster.bench.cluster_state.host.observe_node(node, HostSize(4000, 1 << 20))
     pods = await members(cluster, 4, gpumem=MIB // 2, cpu="3")
     await refused(cluster, pods)
     assert await cluster.evicted() == set()
-    cluster.bench.capacity.host.observe_node("node-1", HostSize(6000, 1 << 20))
+    cluster.bench.cluster_state.host.observe_node("node-1", HostSize(6000, 1 << 20))
     await refused(cluster, pods, after_s=PAUSE_S)
     assert len(await cluster.evicted()) == 4
 

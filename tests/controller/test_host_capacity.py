@@ -25,7 +25,7 @@ def test_what_is_free_is_what_is_offered_less_what_is_bound_or_expected(steps: l
             assert room.observe_pod(uid, node, HostSize(cpu, 10)) == (uid not in bound)
             bound[uid] = node, cpu
         elif what == "expect":
-            room.expect_pod(uid, node, HostSize(cpu, 10))
+            room.assume_pod(uid, node, HostSize(cpu, 10))
             expected[uid] = node, cpu
         elif what == "withdraw":
             room.withdraw_pod(uid)

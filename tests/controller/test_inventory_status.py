@@ -24,7 +24,7 @@ class Statuses:
         self.observed: dict[str, Object] = {}
         self.nominated: list[Hold] = []
         self._statuses = InventoryStatuses(
-            self.bench.kube, self.bench.capacity, self.observed, self.bench.clock, lambda: self.nominated
+            self.bench.kube, self.bench.cluster_state, self.observed, self.bench.clock, lambda: self.nominated
         )
 
     async def offer(self, node: str, *offered: Gpu) -> None:

@@ -30,9 +30,9 @@ def bench_with(hard: dict[str, int]) -> Bench:
 async def test_a_node_that_hands_out_devices_takes_no_pod_of_a_quota_that_does_not_count_them(amount: str) -> None:
     bench = bench_with({f"limits.nvidia.com/{amount}": 100_000})
     pod = bench.parse(await bench.pod("p", gpu=1))
-    result = bench.decisions.filter(pod, NODES)
+    result = bench.scheduler.filter(pod, NODES)
     assert (result.fitting, result.unresolvable) == (["node-1"], {"node-0": REASON})
-    alone = bench.decisions.filter(pod, ["node-0"])
+    alone = bench.scheduler.filter(pod, ["node-0"])
     assert (alone.fitting, alone.summary) == ([], REASON)
     assert await bench.bind(pod.obj, "node-0") == REASON and await bench.node_of(pod.obj) == ""
     assert await bench.bind(pod.obj, "node-1") == ""
@@ -50,11 +50,11 @@ async def test_a_node_that_hands_out_devices_takes_no_pod_of_a_quota_that_does_n
 async def test_a_quota_that_counts_them_or_no_memory_changes_nothing(hard: dict[str, int]) -> None:
     bench = bench_with(hard)
     pod = bench.parse(await bench.pod("p", gpu=1))
-    assert "node-0" in bench.decisions.filter(pod, NODES).fitting
+    assert "node-0" in bench.scheduler.filter(pod, NODES).fitting
     assert await bench.bind(pod.obj, "node-0") == "" and await bench.node_of(pod.obj) == "node-0"
 
 
 async def test_the_quota_of_another_namespace_is_none_of_ours() -> None:
     bench = bench_with({"limits.nvidia.com/gpumem": 0})
     pod = bench.parse(await bench.kube.create(PODS, gpu_pod("p", namespace="other", gpu=1)))
-    assert "node-0" in bench.decisions.filter(pod, NODES).fitting
+    assert "node-0" in bench.scheduler.filter(pod, NODES).fitting

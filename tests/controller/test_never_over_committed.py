@@ -17,8 +17,8 @@ from hypothesis.stateful import RuleBasedStateMachine, invariant, precondition, 
 from lamina.configuration import DEFAULT
 from lamina.controller.binding import orphan_grants
 from lamina.controller.binding.bind_args import BindArgs
-from lamina.controller.sizes import changes
-from lamina.controller.sizes.changes import SizeChanges
+from lamina.controller.resize import resizer
+from lamina.controller.resize.resizer import Resizer
 from lamina.core.gpus import Inventory, Mode
 from lamina.core.grants import Grant
 from lamina.core.ledger import NOTHING, Taken, taken_by
@@ -130,7 +130,7 @@ class Cluster(RuleBasedStateMachine):
     def a_replica_resizes_pods(self, by: int, faults: set[tuple[str, str]]) -> None:
         """It knows all wishes, but of grants and pods only what was reported to it."""
         self.kube.faults = set(faults)
-        self.run(sizes_of(self.replicas[by], self.server).step())
+        self.run(sizes_of(self.replicas[by], self.server).reconcile())
         self.kube.faults = set()
 
     @rule(held=st.sets(st.integers(0, 30), max_size=3))
@@ -306,14 +306,14 @@ class Cluster(RuleBasedStateMachine):
             self.report(by, GRANTS, Watched("MODIFIED", grant))
 
 
-def sizes_of(replica: Bench, server: StartingKube) -> SizeChanges:
+def sizes_of(replica: Bench, server: StartingKube) -> Resizer:
     """The part of a replica that resizes pods. Nothing is remembered there from one step to the next."""
     found = {uid: resized_pod(pod) for uid, pod in server.pods().items()}
-    return SizeChanges(
+    return Resizer(
         replica.context,
-        replica.decisions,
+        replica.scheduler,
         EventRecorder(server, "lamina", now=lambda: 0.0),
-        turns=replica.turns,
+        placement_lease=replica.turns,
         locks=replica.locks,
         pods=lambda: {uid: each for uid, each in found.items() if each is not None},
         leading=lambda: replica.leads,
@@ -373,8 +373,8 @@ def test_a_resize_by_one_replica_counts_for_the_other_one(wish: str, held: bool)
 @pytest.mark.parametrize(
     ("where", "name", "mutant", "held"),
     [
-        (SizeChanges, "_unapplied", lambda self, record: "", True),
-        (changes, "usable", lambda container: msgspec.structs.replace(container, size=None), False),
+        (Resizer, "_unapplied", lambda self, record: "", True),
+        (resizer, "usable", lambda container: msgspec.structs.replace(container, size=None), False),
     ],
 )
 def test_the_model_finds_planted_defects(
@@ -387,7 +387,7 @@ def test_the_model_finds_planted_defects(
 
 
 def test_the_model_finds_a_resize_that_takes_no_room(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(changes, "raised", lambda container, size: container)
+    monkeypatch.setattr(resizer, "raised", lambda container, size: container)
     with pytest.raises(AssertionError):
         cluster = Cluster()
         for _ in range(2):

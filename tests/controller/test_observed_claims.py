@@ -88,7 +88,7 @@ class Claimed(Bench):
 
     def __init__(self) -> None:
         super().__init__()
-        self.capacity.claims.followed = True
+        self.cluster_state.claims.followed = True
         self.watches._inventories[NODE] = inventory(NODE, *gpus(2)), ()
         self.watches._update_inventory(NODE)
 
@@ -131,12 +131,12 @@ async def test_a_pod_whose_claims_have_all_gpus_is_not_bound() -> None:
 @pytest.mark.parametrize("name", [DRIVER, "mig.nvidia.com", HAMI_DRIVER, "nic.example.com"])
 async def test_one_container_cannot_have_gpus_by_both_doors(name: str) -> None:
     bench = Claimed()
-    bench.capacity.claims.observe(claim(classes=[name]))
+    bench.cluster_state.claims.observe(claim(classes=[name]))
     pod = bench.parse(await bench.pod_with_claim(uses="main", gpu=1))
-    refusal = bench.decisions.rules.refused_everywhere(pod)
+    refusal = bench.scheduler.rules.refused_everywhere(pod)
     assert ('container "main" uses a ResourceClaim for GPUs' in refusal) == (name != "nic.example.com")
     other = bench.parse(await bench.pod_with_claim("other", gpu=1))
-    assert bench.decisions.rules.refused_everywhere(other) == ""
+    assert bench.scheduler.rules.refused_everywhere(other) == ""
 
 
 async def test_a_class_of_an_administrator_is_found_by_what_it_was_given() -> None:
@@ -152,7 +152,7 @@ async def test_the_watch_of_claims_decides_what_others_get() -> None:
     task = asyncio.create_task(bench.watches.run_claims())
     await bench.kube.create(RESOURCE_CLAIMS, claim(result("gpu-0")))
     await bench.kube.create(RESOURCE_CLAIMS, {**claim(name="odd"), "spec": {"devices": {"requests": [7]}}})
-    await until(lambda: marked(claim(result("gpu-0"))) == [0] and len(list(bench.capacity.claims)) == 1, task=task)
+    await until(lambda: marked(claim(result("gpu-0"))) == [0] and len(list(bench.cluster_state.claims)) == 1, task=task)
     assert await bench.bind(await bench.pod(gpu=1, gpumem=1000)) == ""
     assert await bench.granted_gpus() == [gpus(2)[1].uuid]
     task.cancel()

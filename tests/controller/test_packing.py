@@ -42,7 +42,7 @@ def cluster() -> Bench:
 async def test_a_share_goes_where_least_is_left_over() -> None:
     bench = cluster()
     made = await bench.pod("a", gpumem=12_000, gpucores=50)
-    scores = bench.decisions.scores(bench.parse(made), NODES).by_node()
+    scores = bench.scheduler.scores(bench.parse(made), NODES).by_node()
     assert scores["node-1"] > scores["node-0"]
     assert await bench.bind(made, "node-1") == ""
     [grant] = await bench.grants()
@@ -55,18 +55,18 @@ async def learned(*pods: Object) -> Bench:
     for each in pods:
         await bench.kube.create(PODS, each)
     await watched(bench)
-    await bench.decisions.packing.learn()
+    await bench.scheduler.packing.learn()
     return bench
 
 
 async def test_without_history_it_is_best_fit() -> None:
     bench = cluster()
-    await bench.decisions.packing.learn()
+    await bench.scheduler.packing.learn()
     made = pod("q", gpumem=12_000, gpucores=50)
     request = parse(made, bench.configuration.value)
     assert request is not None
-    worth = bench.decisions.packing.node_values(request, HostSize())
-    arrays = bench.decisions.packing._arrays
+    worth = bench.scheduler.packing.node_values(request, HostSize())
+    arrays = bench.scheduler.packing._arrays
     ask = arrays.ask(request, HostSize())
     assert worth is not None and ask is not None
     assert worth[:2].tolist() == best_fit(arrays.cluster, ask)[0][:2].tolist()
@@ -76,20 +76,20 @@ async def test_it_learns_from_the_pods_that_exist_at_the_start() -> None:
     ended = pod("old", gpumem=700)
     ended["status"] = {"phase": "Succeeded"}
     bench = await learned(*usual(), ended, pod("plain"))
-    requests = bench.capacity.pod_mix.requests
+    requests = bench.cluster_state.request_mix.requests
     assert requests.arrived == 61 and len(requests.counts) == 9
 
 
 async def test_levels_computed_in_a_thread_are_those_computed_at_once() -> None:
     wanted = pod("q", gpumem=3000, gpucores=10)
     one, other = await learned(*usual()), await learned(*usual())
-    one.decisions.packing._packer.use(None)  # the kept levels are computed again
-    one.decisions.packing.__dict__["_tried_version"] = -1
-    await one.decisions.packing.learn()
-    await one.decisions.warm_up(one.parse(wanted))
+    one.scheduler.packing._packer.use(None)  # the kept levels are computed again
+    one.scheduler.packing.__dict__["_tried_version"] = -1
+    await one.scheduler.packing.learn()
+    await one.scheduler.warm_up(one.parse(wanted))
     assert (
-        one.decisions.scores(one.parse(wanted), NODES).by_node()
-        == other.decisions.scores(other.parse(wanted), NODES).by_node()
+        one.scheduler.scores(one.parse(wanted), NODES).by_node()
+        == other.scheduler.scores(other.parse(wanted), NODES).by_node()
     )
 
 
@@ -111,7 +111,7 @@ async def test_concurrent_preparations_may_end_in_any_order(monkeypatch: pytest.
     monkeypatch.setattr(policy, "_levels", held_up)
     tasks = []
     for wanted, event in zip(pods, started, strict=True):
-        tasks.append(asyncio.create_task(bench.decisions.warm_up(bench.parse(wanted))))
+        tasks.append(asyncio.create_task(bench.scheduler.warm_up(bench.parse(wanted))))
         await asyncio.wait_for(event.wait(), 60)
     may_end[1].set()
     await tasks[1]
@@ -119,13 +119,13 @@ async def test_concurrent_preparations_may_end_in_any_order(monkeypatch: pytest.
     for each in (bench, other):
         containers = (ContainerGrant(name="main", shares=taken),)
         each.ledger.hold(Hold.of_shares("taker", "default", "taker", "node-0", containers, 0.0))
-    bench.decisions.scores(bench.parse(pods[1]), NODES).by_node()
+    bench.scheduler.scores(bench.parse(pods[1]), NODES).by_node()
     may_end[0].set()
     await tasks[0]
     for wanted in pods:
         assert (
-            bench.decisions.scores(bench.parse(wanted), NODES).by_node()
-            == other.decisions.scores(bench.parse(wanted), NODES).by_node()
+            bench.scheduler.scores(bench.parse(wanted), NODES).by_node()
+            == other.scheduler.scores(bench.parse(wanted), NODES).by_node()
         )
 
 
@@ -133,11 +133,11 @@ async def test_concurrent_preparations_may_end_in_any_order(monkeypatch: pytest.
 async def test_a_pod_with_very_many_gpus_does_not_stop_the_learning(count: str) -> None:
     bench = await learned(*usual(), pod("huge", gpu=count))
     usual_alone = await learned(*usual())
-    assert bench.decisions.packing.learned
+    assert bench.scheduler.packing.learned
     wanted = pod("q", gpumem=3000, gpucores=10)
     assert (
-        bench.decisions.scores(bench.parse(wanted), NODES).by_node()
-        == usual_alone.decisions.scores(bench.parse(wanted), NODES).by_node()
+        bench.scheduler.scores(bench.parse(wanted), NODES).by_node()
+        == usual_alone.scheduler.scores(bench.parse(wanted), NODES).by_node()
     )
 
 
@@ -157,19 +157,19 @@ async def test_huge_cpu_and_memory_overflow_nothing(amount: str) -> None:
         await bench.kube.create(PODS, each)
     await watched(bench)
     for _ in range(2):
-        assert set(bench.decisions.scores(bench.parse(wanted), NODES).by_node()) == set(NODES)
+        assert set(bench.scheduler.scores(bench.parse(wanted), NODES).by_node()) == set(NODES)
         request = parse(wanted, bench.configuration.value)
         assert request is not None
-        bench.decisions.packing.best_gpus(request, asked_by(wanted), "node-1")
-        await bench.decisions.packing.learn()
-        await bench.decisions.warm_up(bench.parse(wanted))
-    assert bench.decisions.packing.learned
+        bench.scheduler.packing.best_gpus(request, asked_by(wanted), "node-1")
+        await bench.scheduler.packing.learn()
+        await bench.scheduler.warm_up(bench.parse(wanted))
+    assert bench.scheduler.packing.learned
 
 
 async def followed(bench: Bench, holds: Callable[[], bool]) -> None:
     """Runs the policy's task until the condition holds; what ends the task would end the controller."""
     clock = FakeClock()
-    task = asyncio.create_task(bench.decisions.packing.run(clock))
+    task = asyncio.create_task(bench.scheduler.packing.run(clock))
     await until(holds, task=task, clock=clock, step_s=policy._POLL_S)
     task.cancel()
     with contextlib.suppress(asyncio.CancelledError):
@@ -189,14 +189,14 @@ async def test_a_policy_that_cannot_be_learned_leaves_best_fit(
     monkeypatch.setattr(policy, "learn_policy", fails)
 
     def come_again() -> bool:
-        bench.capacity.pod_mix.requests.arrived *= 2
+        bench.cluster_state.request_mix.requests.arrived *= 2
         return len(tries) >= 3
 
     await followed(bench, come_again)
     wanted = pod("q", gpumem=12_000, gpucores=50)
     assert (
-        bench.decisions.scores(bench.parse(wanted), NODES).by_node()
-        == best.decisions.scores(bench.parse(wanted), NODES).by_node()
+        bench.scheduler.scores(bench.parse(wanted), NODES).by_node()
+        == best.scheduler.scores(bench.parse(wanted), NODES).by_node()
     )
     [record] = caplog.records
     assert "packing policy learning" in record.getMessage() and record.exc_info
@@ -209,7 +209,7 @@ async def test_one_kind_of_pod_that_cannot_be_counted_is_left_out(
     for each in (*usual(), pod("odd", gpumem=777)):
         await bench.kube.create(PODS, each)
     await watched(bench)
-    arrays = bench.decisions.packing._arrays
+    arrays = bench.scheduler.packing._arrays
     ask = arrays.ask
 
     def fails_once(request: PodRequest, size: HostSize) -> Ask | None:
@@ -219,13 +219,13 @@ async def test_one_kind_of_pod_that_cannot_be_counted_is_left_out(
 
     monkeypatch.setattr(arrays, "ask", fails_once)
     for _ in range(2):
-        await bench.decisions.packing.learn()
-        bench.decisions.packing.__dict__["_tried_version"] = -1
+        await bench.scheduler.packing.learn()
+        bench.scheduler.packing.__dict__["_tried_version"] = -1
     wanted = pod("q", gpumem=3000, gpucores=10)
-    assert bench.decisions.packing.learned
+    assert bench.scheduler.packing.learned
     assert (
-        bench.decisions.scores(bench.parse(wanted), NODES).by_node()
-        == without.decisions.scores(bench.parse(wanted), NODES).by_node()
+        bench.scheduler.scores(bench.parse(wanted), NODES).by_node()
+        == without.scheduler.scores(bench.parse(wanted), NODES).by_node()
     )
     [record] = caplog.records
     assert "memory_mib=777" in record.getMessage() and record.exc_info
@@ -237,16 +237,16 @@ async def test_the_policy_follows_new_nodes_and_other_cards() -> None:
     bench.ledger.remove_inventory("node-0")
     for _ in range(2):
         wanted = pod("q", gpumem=12_000, gpucores=50)
-        await bench.decisions.warm_up(bench.parse(wanted))
-        scores = bench.decisions.scores(bench.parse(wanted), [*NODES, "node-2"]).by_node()
+        await bench.scheduler.warm_up(bench.parse(wanted))
+        scores = bench.scheduler.scores(bench.parse(wanted), [*NODES, "node-2"]).by_node()
         assert scores["node-0"] == 0 and sorted(scores.values())[-1] == 10
-        await bench.decisions.packing.learn()
-    assert set(bench.decisions.scores(bench.parse(pod("r", gpu=3)), [*NODES, "node-2"]).by_node().values()) == {0}
+        await bench.scheduler.packing.learn()
+    assert set(bench.scheduler.scores(bench.parse(pod("r", gpu=3)), [*NODES, "node-2"]).by_node().values()) == {0}
 
 
 async def test_kinds_of_gpus_that_are_gone_give_way() -> None:
     bench = await learned(*usual())
-    packing, numbers = bench.decisions.packing, list[int]()
+    packing, numbers = bench.scheduler.packing, list[int]()
     for memory in range(16_000, 16_050):
         bench.offer("node-2", *gpus(4, memory=memory))
         await packing.learn()
@@ -266,10 +266,10 @@ async def test_cpu_that_is_short_counts() -> None:
         each["spec"]["containers"][0]["resources"]["requests"] = {"cpu": "8", "memory": "1Gi"}
         await bench.kube.create(PODS, each)
     await watched(bench)
-    await bench.decisions.packing.learn()
+    await bench.scheduler.packing.learn()
     small = pod("s", gpumem=3000, gpucores=10)
     small["spec"]["containers"][0]["resources"]["requests"] = {"cpu": "1", "memory": "1Gi"}
-    scores = bench.decisions.scores(bench.parse(small), NODES).by_node()
+    scores = bench.scheduler.scores(bench.parse(small), NODES).by_node()
     assert scores["node-1"] == 10 > scores["node-0"]
 
 
@@ -278,10 +278,10 @@ async def test_of_equal_nodes_one_alone_is_best_whatever_the_order() -> None:
     bench.offer("node-2", *gpus(2))
     wanted = pod("q", gpumem=32_000, gpucores=90)
     names = ["node-2", "node-1", "node-0"]
-    assert bench.decisions.scores(bench.parse(wanted), names).by_node() == dict(
-        reversed(list(bench.decisions.scores(bench.parse(wanted), names[::-1]).by_node().items()))
+    assert bench.scheduler.scores(bench.parse(wanted), names).by_node() == dict(
+        reversed(list(bench.scheduler.scores(bench.parse(wanted), names[::-1]).by_node().items()))
     )
-    assert list(bench.decisions.scores(bench.parse(wanted), names).by_node().values()).count(10) == 1
+    assert list(bench.scheduler.scores(bench.parse(wanted), names).by_node().values()).count(10) == 1
 
 
 @pytest.mark.parametrize(
@@ -297,13 +297,13 @@ async def test_it_proposes_nothing_that_does_not_fit(limits: dict[str, int]) -> 
     made = pod("q", **limits)
     request = parse(made, bench.configuration.value)
     assert request is not None
-    fitting = bench.decisions.filter(bench.parse(made), NODES).fitting
-    scores = bench.decisions.scores(bench.parse(made), NODES).by_node()
+    fitting = bench.scheduler.filter(bench.parse(made), NODES).fitting
+    scores = bench.scheduler.scores(bench.parse(made), NODES).by_node()
     for node in NODES:
-        placed = isinstance(bench.decisions.place(bench.parse(made), request, node), PodPlacement)
+        placed = isinstance(bench.scheduler.place(bench.parse(made), request, node), PodPlacement)
         assert placed == (node in fitting)
         assert placed or scores[node] == 0
-    taken = bench.decisions.packing.best_gpus(request, HostSize(), "node-1")
+    taken = bench.scheduler.packing.best_gpus(request, HostSize(), "node-1")
     if limits in ({"gpu": 2}, {"gpu": 2, "gpumem": 20_000}):
         assert taken == frozenset() and fitting == ["node-0"]
 
@@ -312,5 +312,5 @@ def test_what_the_arrays_cannot_say_is_placed_all_the_same() -> None:
     bench = cluster()
     wished = pod("w", gpumem=1000)
     wished["metadata"]["annotations"] = {"nvidia.com/use-gpuuuid": "GPU-0"}
-    assert bench.decisions.filter(bench.parse(wished), NODES).fitting == NODES
-    assert set(bench.decisions.scores(bench.parse(wished), NODES).by_node()) == set(NODES)
+    assert bench.scheduler.filter(bench.parse(wished), NODES).fitting == NODES
+    assert set(bench.scheduler.scores(bench.parse(wished), NODES).by_node()) == set(NODES)

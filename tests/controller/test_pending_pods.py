@@ -75,7 +75,7 @@ async def test_what_callers_of_the_extender_send_does_not_count(bench: Bench) ->
     pod = await bench.pod(gpumem=1000)
     report(bench, pod)
     forged = {**pod, "spec": admitted_pod(gpumem=10)["spec"]}
-    bench.decisions.filter(bench.parse(forged), ["node-0"])
+    bench.scheduler.filter(bench.parse(forged), ["node-0"])
     assert await bench.bind(forged) == "" and bench.memory() == 1000
 
 

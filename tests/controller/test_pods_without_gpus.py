@@ -29,20 +29,20 @@ async def learned(config: str = "") -> Bench:
     for number in range(30):
         await bench.kube.create(PODS, with_cpu(admitted_pod(f"p{number}", gpu=1), 8))
     await watched(bench)
-    await bench.decisions.packing.learn()
+    await bench.scheduler.packing.learn()
     return bench
 
 
 async def test_cpu_that_pods_with_gpus_need_is_left_to_them() -> None:
     bench = await learned()
-    scores = bench.decisions.scores_without_gpus(bench.parse(with_cpu(admitted_pod("plain"), 4)), NODES).by_node()
+    scores = bench.scheduler.scores_without_gpus(bench.parse(with_cpu(admitted_pod("plain"), 4)), NODES).by_node()
     assert scores["node-1"] == 10 > scores["node-0"]
 
 
 async def test_nodes_without_gpus_come_first() -> None:
     bench = await learned()
     pod = bench.parse(with_cpu(admitted_pod("plain"), 4))
-    assert bench.decisions.scores_without_gpus(pod, [*NODES, "cpu-0", "cpu-1"]).by_node() == {
+    assert bench.scheduler.scores_without_gpus(pod, [*NODES, "cpu-0", "cpu-1"]).by_node() == {
         **dict.fromkeys(NODES, 0),
         **dict.fromkeys(["cpu-0", "cpu-1"], 10),
     }
@@ -51,11 +51,11 @@ async def test_nodes_without_gpus_come_first() -> None:
 async def test_there_is_no_preference_under_another_policy_or_before_something_was_learned() -> None:
     pod = with_cpu(admitted_pod("plain"), 4)
     spread = await learned("placement:\n  nodePolicy: spread\napiVersion: lamina.dev/v1alpha1\nkind: Configuration\n")
-    assert spread.decisions.scores_without_gpus(spread.parse(pod), NODES).by_node() == {}
+    assert spread.scheduler.scores_without_gpus(spread.parse(pod), NODES).by_node() == {}
     fresh = Bench()
     fresh.offer("node-0", *gpus(2))
-    assert fresh.decisions.packing.node_values(None, HostSize()) is not None
-    assert fresh.decisions.scores_without_gpus(fresh.parse(pod), NODES[:1]).by_node() == {}
+    assert fresh.scheduler.packing.node_values(None, HostSize()) is not None
+    assert fresh.scheduler.scores_without_gpus(fresh.parse(pod), NODES[:1]).by_node() == {}
 
 
 async def test_a_pod_with_gpus_is_left_to_the_other_extender(tmp_path: Path) -> None:

@@ -18,7 +18,7 @@ async def test_the_event_counts_all_nodes_and_those_that_were_not_offered() -> N
     for name in ("a", "b"):
         bench.ledger.hold(Hold.of_shares(f"on-{name}", "default", "p", name, held, 0.0))
     pod = await bench.pod("q", gpumem=5000)
-    summary = bench.decisions.filter(bench.parse(pod), ["a"]).summary
+    summary = bench.scheduler.filter(bench.parse(pod), ["a"]).summary
     assert summary.startswith("node a: needs 5000 MiB; the best GPU has 2768 MiB free")
     assert summary.endswith("; 1 more would fit, but the scheduler did not offer them")
     bench.ledger.hold(Hold.of_shares("on-c", "default", "p", "c", held, 0.0))
@@ -27,5 +27,5 @@ async def test_the_event_counts_all_nodes_and_those_that_were_not_offered() -> N
     everything = explain(
         request, [NodeState.of(name, gpus(), bench.ledger.totals.taken(name)) for name in "abc"]
     ).summary
-    assert bench.decisions.filter(bench.parse(pod), ["b"]).summary == everything
+    assert bench.scheduler.filter(bench.parse(pod), ["b"]).summary == everything
     assert everything.startswith("0 of 3 nodes fit: 3 short of memory; nearest is a: ")

@@ -45,7 +45,7 @@ async def values(bench: Bench, *names: str) -> list[str | None]:
 async def test_only_pods_that_the_last_call_refused_are_written(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(requeuing, "MAX_RETRIES", 2)
     bench = Bench()
-    requeue = Requeue(bench.context, bench.expected, lambda: True)
+    requeue = Requeue(bench.context, bench.assumed, lambda: True)
     await tried(bench, "fits", fits=True)
     await tried(bench, "first", "b", "c")
     await released(bench, requeue, 1)
@@ -58,14 +58,14 @@ async def test_a_pod_that_is_gone_stops_no_other() -> None:
     bench = Bench()
     await tried(bench, "gone", "left")
     await bench.kube.delete(PODS, "gone", namespace="default")
-    await released(bench, Requeue(bench.context, bench.expected, lambda: True), 1)
+    await released(bench, Requeue(bench.context, bench.assumed, lambda: True), 1)
     assert await values(bench, "left") == ["1"]
 
 
 async def test_a_replica_that_begins_to_lead_has_all_pending_pods_tried_again() -> None:
     bench = Bench()
     leads = False
-    requeue = Requeue(bench.context, bench.expected, lambda: leads)
+    requeue = Requeue(bench.context, bench.assumed, lambda: leads)
     for name in ("first", "second"):
         bench.context.pending.observe(bench.parse(await bench.kube.create(PODS, admitted_pod(name, gpu=1))))
     await requeue.reconcile()
@@ -87,7 +87,7 @@ async def test_a_replica_that_begins_to_lead_has_all_pending_pods_tried_again() 
 
 async def test_a_pod_that_was_bound_meanwhile_is_not_written() -> None:
     bench = Bench()
-    requeue = Requeue(bench.context, bench.expected, lambda: True)
+    requeue = Requeue(bench.context, bench.assumed, lambda: True)
     pod = await bench.kube.create(PODS, admitted_pod("bound", gpu=1))
     bench.context.pending.observe(bench.parse(pod))
     bench.context.pending.forget(pod["metadata"]["uid"])
@@ -97,7 +97,7 @@ async def test_a_pod_that_was_bound_meanwhile_is_not_written() -> None:
 
 async def test_pods_are_tried_again_when_a_claim_is_no_longer_prepared() -> None:
     bench = Bench()
-    requeue = Requeue(bench.context, bench.expected, lambda: True)
+    requeue = Requeue(bench.context, bench.assumed, lambda: True)
     request = ContainerGrant(name="gpu", shares=(Share(gpu=inventory().gpus[0].uuid, memory_mib=32000),))
     claims = tuple(HeldClaim(namespace="default", name=name, uid=name, requests=(request,)) for name in "ab")
 
@@ -115,7 +115,7 @@ async def test_pods_are_tried_again_when_a_claim_is_no_longer_prepared() -> None
 
 async def test_pods_are_tried_again_when_a_quota_of_their_namespace_changes() -> None:
     bench = Bench()
-    requeue = Requeue(bench.context, bench.expected, lambda: True)
+    requeue = Requeue(bench.context, bench.assumed, lambda: True)
     quotas = [{"metadata": {"name": "q", "namespace": each}, "spec": {}} for each in ("default", "other")]
     for quota in quotas:
         bench.quotas.observe(quota)
@@ -137,7 +137,7 @@ async def test_pods_are_tried_again_when_a_quota_of_their_namespace_changes() ->
 
 async def test_refused_members_are_tried_again_once_a_place_was_found_for_them() -> None:
     bench = Bench()
-    requeue = Requeue(bench.context, bench.expected, lambda: True)
+    requeue = Requeue(bench.context, bench.assumed, lambda: True)
     await requeue.reconcile()
     await tried(bench, "member", "other")
     await tried(bench, "fits", fits=True)

@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 from msgspec import structs
 
-from lamina.controller.sizes import changes
+from lamina.controller.resize import resizer
 from lamina.core.sizes import size_of
 from lamina.errors import BadInput
 from lamina.ledger.grant_objects import grant_record
@@ -213,7 +213,7 @@ async def test_a_crash_at_any_write_leaves_the_old_or_the_new_size(at_step: int,
 
 @pytest.fixture
 def planted(monkeypatch: pytest.MonkeyPatch) -> Iterator[Any]:
-    yield lambda name, mutant: monkeypatch.setattr(changes, name, mutant)
+    yield lambda name, mutant: monkeypatch.setattr(resizer, name, mutant)
 
 
 async def test_a_size_without_room_for_it_does_not_get_through(planted: Any) -> None:
@@ -223,7 +223,7 @@ async def test_a_size_without_room_for_it_does_not_get_through(planted: Any) -> 
 
 
 async def test_room_that_is_given_away_too_early_does_not_get_through(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(changes.SizeChanges, "_unapplied", lambda self, record: "")
+    monkeypatch.setattr(resizer.Resizer, "_unapplied", lambda self, record: "")
     with pytest.raises(AssertionError):
         await course(Resizing(FakeKube()))
 

@@ -40,7 +40,7 @@ class Stuck(Bench):
         )
         self.watches._handle(PODS, "ADDED", self.watches._trim_pod(made))
         result = {"request": "one", "driver": DRIVER, "pool": pool, "device": device}
-        self.capacity.claims.observe(
+        self.cluster_state.claims.observe(
             {
                 "metadata": {"name": "c", "namespace": "default", "uid": "uid-of-c"},
                 "spec": {},

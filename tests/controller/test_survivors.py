@@ -109,7 +109,7 @@ async def test_a_pod_counts_while_its_agent_publishes_it(cluster: Cluster) -> No
     await cluster.later(100 * REPORT_S)
     assert cluster.memory() == 1000
     other = await cluster.pod("q", gpu=2, gpumem=32000)
-    refusal = cluster.decisions.filter(cluster.parse(other), ["node-0"]).failed["node-0"]
+    refusal = cluster.scheduler.filter(cluster.parse(other), ["node-0"]).failed["node-0"]
     assert refusal.endswith("needs 32000 MiB; the best of them has 31768 MiB free")
     await cluster.publish()
     assert cluster.memory() == 0, "its processes are gone"
@@ -149,7 +149,7 @@ async def test_a_controller_that_starts_later_counts_the_same(cluster: Cluster) 
     assert unknown.ledger.totals.taken_in_namespace("default") == NOTHING, "and not for namespaces"
     observing.cancel()
     statuses = cluster.watches.inventory_statuses
-    await InventoryStatuses(cluster.kube, cluster.capacity, statuses, cluster.clock, lambda: ()).step()
+    await InventoryStatuses(cluster.kube, cluster.cluster_state, statuses, cluster.clock, lambda: ()).step()
     later = Cluster(cluster.kube)
     watching = asyncio.create_task(later.watches.run())
     await later.settle()

@@ -39,7 +39,7 @@ def test_reasons_are_counted(tmp_path: Path, workers: list[str]) -> None:
         env={**os.environ, "PYTHONPATH": str(ROOT), "PYTEST_ADDOPTS": ""},
         capture_output=True,
         text=True,
-        timeout=60,
+        timeout=300,
     )
     *_, heading, first, second, third, last = filter(None, done.stdout.splitlines())
     assert "5 skipped, by reason" in heading
@@ -51,5 +51,5 @@ def test_a_run_without_skips_says_nothing(tmp_path: Path) -> None:
     (tmp_path / "test_it.py").write_text("def test_passes(): pass")
     command = [sys.executable, "-m", "pytest", "-p", "tests.skips", "--rootdir=.", "-c", os.devnull]
     variables = {**os.environ, "PYTHONPATH": str(ROOT), "PYTEST_ADDOPTS": ""}
-    done = subprocess.run(command, check=True, cwd=tmp_path, env=variables, capture_output=True, text=True, timeout=60)
+    done = subprocess.run(command, check=True, cwd=tmp_path, env=variables, capture_output=True, text=True, timeout=300)
     assert "by reason" not in done.stdout

@@ -8,7 +8,7 @@ import pytest
 from msgspec import structs
 
 from lamina.agent.limits import container_resizer as agent
-from lamina.controller.sizes import changes
+from lamina.controller.resize import resizer
 from lamina.core.quantities import MIB
 from lamina.core.sizes import RESIZE_STATUS
 from lamina.enforcement import Limits, read_limits
@@ -86,7 +86,7 @@ async def test_sizes_that_the_agent_writes_larger_than_granted(world: World, mon
 
 async def test_room_that_is_given_back_before_the_agent_has_applied_the_size(world: World, monkeypatch: Any) -> None:
     name = await begin(world)
-    monkeypatch.setattr(changes.SizeChanges, "_unapplied", lambda self, record: "")
+    monkeypatch.setattr(resizer.Resizer, "_unapplied", lambda self, record: "")
     await world.resize(name, "c0=2000,10")
     with pytest.raises(AssertionError, match="more memory than counts as taken"):
         for _ in range(3):
@@ -96,6 +96,6 @@ async def test_room_that_is_given_back_before_the_agent_has_applied_the_size(wor
 
 
 async def test_a_size_that_the_agent_forgets_when_the_node_reboots(world: World, monkeypatch: Any) -> None:
-    monkeypatch.setattr(changes, "with_sizes", lambda grant, sizes: grant)
+    monkeypatch.setattr(resizer, "with_sizes", lambda grant, sizes: grant)
     with pytest.raises(AssertionError):
         await course(world)

@@ -21,7 +21,7 @@ from lamina.agent.run import AgentPorts, configuration_source, run_agent
 from lamina.agent.state.settings import COVER, LIBRARIES, AgentSettings
 from lamina.config_source.live import follow_config_map
 from lamina.controller.binding.bind_args import BindArgs
-from lamina.controller.sizes.changes import SizeChanges
+from lamina.controller.resize.resizer import Resizer
 from lamina.core.grants import ContainerGrant, Grant
 from lamina.core.mig import Placed
 from lamina.core.mig_cards import MIG_CARDS
@@ -211,7 +211,7 @@ class World:
 
     async def schedule(self) -> None:
         """What the controller does for pods that are to be resized, and kube-scheduler with those that wait."""
-        await self._sizes().step()
+        await self._resizer().reconcile()
         await all_done()
         await self.door.allocate()
         for pod in await self.pods():
@@ -221,18 +221,18 @@ class World:
             parsed = self.control.parse(pod)
             if parsed.request is None and not parsed.problem:  # it names nothing for which the extender is called
                 await self.kube.bind(meta["name"], namespace="default", uid=meta["uid"], node=NODE)
-            elif NODE in self.control.decisions.filter(parsed, [NODE]).fitting:
+            elif NODE in self.control.scheduler.filter(parsed, [NODE]).fitting:
                 args = BindArgs(podName=meta["name"], podNamespace="default", podUID=meta["uid"], node=NODE)
                 await self.control.binder.bind(args)
                 await self.control.background.drain()
 
-    def _sizes(self) -> SizeChanges:
+    def _resizer(self) -> Resizer:
         control = self.control
-        return SizeChanges(
+        return Resizer(
             control.context,
-            control.decisions,
+            control.scheduler,
             EventRecorder(self.kube, "lamina", now=self.clock.wall),
-            turns=control.turns,
+            placement_lease=control.turns,
             locks=control.locks,
             pods=lambda: control.watches.resized_pods,
             leading=lambda: True,

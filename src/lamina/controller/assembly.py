@@ -12,11 +12,11 @@ from lamina.config_source.live import LiveConfiguration, follow_source
 from lamina.controller.background import BackgroundTasks
 from lamina.controller.binding.binder import Binder
 from lamina.controller.binding.orphan_grants import remove_orphan_grants
+from lamina.controller.binding.placement_lease import DISTANCE_S, PlacementLease
 from lamina.controller.binding.pod_locks import PodLocks
-from lamina.controller.binding.turns import DISTANCE_S, Turns
 from lamina.controller.capacity import inventory_status
+from lamina.controller.capacity.cluster_state import ClusterState
 from lamina.controller.capacity.inventory_status import InventoryStatuses
-from lamina.controller.capacity.node_states import Capacity
 from lamina.controller.claims import gate as claim_gate
 from lamina.controller.claims import templates as claim_templates
 from lamina.controller.claims.classes import ClassMaker
@@ -45,15 +45,15 @@ from lamina.controller.metrics import Metrics
 from lamina.controller.observation.watches import Report, Watches
 from lamina.controller.quota_status import update_statuses
 from lamina.controller.replica_metrics import ReplicaMetrics, ReplicaState
+from lamina.controller.resize.resizer import Resizer
+from lamina.controller.scheduling.assumed_pods import AssumedPods
+from lamina.controller.scheduling.autoscaler_nodes import AutoscalerNodes
 from lamina.controller.scheduling.best_node import BestNode
-from lamina.controller.scheduling.decisions import Decisions
-from lamina.controller.scheduling.expected_binds import ExpectedBinds
 from lamina.controller.scheduling.nominated_pods import NominatedPods
 from lamina.controller.scheduling.pending_metrics import refused_pods
 from lamina.controller.scheduling.requeue import Requeue
-from lamina.controller.scheduling.template_nodes import TemplateNodes
+from lamina.controller.scheduling.scheduler import Scheduler
 from lamina.controller.settings import ControllerSettings
-from lamina.controller.sizes.changes import SizeChanges
 from lamina.ledger.observed_claims import ObservedClaims
 from lamina.ledger.quotas import ResourceQuotas
 from lamina.ports.caller_reviews import CallerReviews
@@ -85,7 +85,7 @@ class Controller:
     extender_tls: ExtenderTls | None
     metrics: Metrics
     certificates: CertificateStore
-    sizes: SizeChanges
+    resizer: Resizer
     evictions: Policies
 
 
@@ -93,9 +93,9 @@ def assemble(
     kube: Kube, clock: Clock, settings: ControllerSettings, configuration: LiveConfiguration, events: EventRecorder
 ) -> Controller:
     """Build all parts. Nothing is read or written yet."""
-    capacity = Capacity(configuration, claims=ObservedClaims(settings.dra_driver))
+    cluster_state = ClusterState(configuration, claims=ObservedClaims(settings.dra_driver))
     quotas = ResourceQuotas()
-    context = Context(kube, clock, configuration, capacity, quotas)
+    context = Context(kube, clock, configuration, cluster_state, quotas)
     background, locks = BackgroundTasks(), PodLocks()
     watches = Watches(context, _reporter(background, events))
     election = LeaderElection(kube, clock, settings.identity or socket.gethostname())
@@ -105,26 +105,32 @@ def assemble(
     evictor = Evictor(kube, events, lambda: bool(readiness))
     grantless = GrantlessHolders(context, evictor, watches)
     metrics = _metrics(context, election, grantless, lambda: _served_certificates(certificates, extender_tls))
-    decisions = Decisions(capacity, quotas, configuration)
-    expected = ExpectedBinds(capacity.ledger, capacity.host, decisions, context.now)
+    scheduler = Scheduler(cluster_state, quotas, configuration)
+    assumed = AssumedPods(cluster_state.ledger, cluster_state.host, scheduler, context.now)
     nominated = NominatedPods(context, watches.leaving_pods)
-    gangs = GangCoordinator(context, decisions, nominated)
-    turns = _turns(kube, clock, election, watches)
+    gangs = GangCoordinator(context, scheduler, nominated)
+    placement_lease = _placement_lease(kube, clock, election, watches)
     binder = Binder(
-        context, decisions, expected, turns=turns, locks=locks, background=background, leading=lambda: election.leading
+        context,
+        scheduler,
+        assumed,
+        placement_lease=placement_lease,
+        locks=locks,
+        background=background,
+        leading=lambda: election.leading,
     )
     victims, groups = PodVictims(context, gangs), GroupVictims(context, gangs)
     preemption = Preemption(context, evictor, victims, groups, nominated) if settings.preemption else None
     verbs = Verbs(
-        decisions=decisions,
+        scheduler=scheduler,
         gangs=gangs,
         victims=victims,
         nominated=nominated,
         preemption=preemption,
         binder=binder,
-        expected=expected,
-        templates=TemplateNodes(decisions, configuration, watches.exists),
-        best_node=BestNode(decisions, context.pending, watches.discouraged_nodes),
+        assumed=assumed,
+        templates=AutoscalerNodes(scheduler, configuration, watches.exists),
+        best_node=BestNode(scheduler, context.pending, watches.discouraged_nodes),
     )
     reviews = CallerReviews(kube, clock) if settings.protect_metrics else None
     return Controller(
@@ -141,7 +147,7 @@ def assemble(
         extender_tls=extender_tls,
         metrics=metrics,
         certificates=certificates,
-        sizes=_sizes(context, decisions, events, turns, locks, watches, readiness),
+        resizer=_resizer(context, scheduler, events, placement_lease, locks, watches, readiness),
         evictions=Policies(
             grantless=grantless,
             defragmentation=Defragmenter(context, evictor, watches, metrics, election.identity),
@@ -162,32 +168,32 @@ def _reporter(background: BackgroundTasks, events: EventRecorder) -> Report:
     return report
 
 
-def _turns(kube: Kube, clock: Clock, election: LeaderElection, watches: Watches) -> Turns:
-    return Turns(
+def _placement_lease(kube: Kube, clock: Clock, election: LeaderElection, watches: Watches) -> PlacementLease:
+    return PlacementLease(
         kube,
         clock,
         election.identity,
         catch_up=watches.catch_up,
         catch_up_namespace=watches.catch_up_namespace,
-        writes=watches.own_writes,
+        writes=watches.write_barrier,
         distance_s=DISTANCE_S,
     )
 
 
-def _sizes(
+def _resizer(
     context: Context,
-    decisions: Decisions,
+    scheduler: Scheduler,
     events: EventRecorder,
-    turns: Turns,
+    placement_lease: PlacementLease,
     locks: PodLocks,
     watches: Watches,
     readiness: Readiness,
-) -> SizeChanges:
-    return SizeChanges(
+) -> Resizer:
+    return Resizer(
         context,
-        decisions,
+        scheduler,
         events,
-        turns=turns,
+        placement_lease=placement_lease,
         locks=locks,
         pods=lambda: watches.resized_pods,
         leading=lambda: bool(readiness),
@@ -256,10 +262,10 @@ def tasks_of(controller: Controller) -> list[Coroutine[Any, Any, None]]:
     )
     label = LeaderLabel(kube, clock, controller.election.identity)
     verbs = controller.verbs
-    requeue = Requeue(context, verbs.expected, lambda: bool(controller.readiness))
+    requeue = Requeue(context, verbs.assumed, lambda: bool(controller.readiness))
 
     statuses = InventoryStatuses(
-        kube, context.capacity, controller.watches.inventory_statuses, clock, verbs.nominated.rooms
+        kube, context.cluster_state, controller.watches.inventory_statuses, clock, verbs.nominated.rooms
     )
 
     def ready() -> bool:
@@ -281,7 +287,7 @@ def tasks_of(controller: Controller) -> list[Coroutine[Any, Any, None]]:
         "waiting pods": lambda: _every(clock, _RETRY_S, requeue.reconcile),
         "pod groups": lambda: _every(clock, _EXPIRE_S, lambda: _expire_gangs(controller)),
         "orphan grants": lambda: _every(clock, _EXPIRE_S, lambda: _remove_orphan_grants(controller)),
-        "sizes of containers": lambda: _every(clock, _RESIZE_S, controller.sizes.step),
+        "sizes of containers": lambda: _every(clock, _RESIZE_S, controller.resizer.reconcile),
         "quota statuses": lambda: _every(clock, _QUOTA_STATUS_S, lambda: _update_quota_statuses(controller)),
         "inventory statuses": lambda: _every(clock, inventory_status.EVERY_S, update_inventory_statuses),
         "freezing": lambda: _freeze_after_sync(controller.watches),
@@ -344,4 +350,4 @@ async def _freeze_after_sync(watches: Watches) -> None:
 async def _learn_after_sync(controller: Controller) -> None:
     """Learn the packing policy, beginning with the pods that exist at the start."""
     await controller.watches.synced.wait()
-    await controller.verbs.decisions.packing.run(controller.context.clock)
+    await controller.verbs.scheduler.packing.run(controller.context.clock)

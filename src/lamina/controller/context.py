@@ -3,7 +3,7 @@
 from dataclasses import dataclass, field
 
 from lamina.config_source.live import LiveConfiguration
-from lamina.controller.capacity.node_states import Capacity
+from lamina.controller.capacity.cluster_state import ClusterState
 from lamina.controller.pending_pods import PendingPods
 from lamina.controller.pod_parser import PodParser
 from lamina.ledger.claim_usage import ClaimUsage
@@ -23,26 +23,26 @@ class Context:
     kube: Kube
     clock: Clock
     configuration: LiveConfiguration
-    capacity: Capacity
+    cluster_state: ClusterState
     quotas: ResourceQuotas
     pending: PendingPods = field(default_factory=PendingPods)
     parser: PodParser = field(default_factory=PodParser)
 
     @property
     def ledger(self) -> Ledger:
-        return self.capacity.ledger
+        return self.cluster_state.ledger
 
     @property
     def set_aside(self) -> SetAside:
-        return self.capacity.set_aside
+        return self.cluster_state.set_aside
 
     @property
     def rules(self) -> PodRules:
-        return PodRules(self.ledger, self.quotas, self.capacity.claims)
+        return PodRules(self.ledger, self.quotas, self.cluster_state.claims)
 
     @property
     def claim_usage(self) -> ClaimUsage:
-        return ClaimUsage(self.ledger, self.quotas, self.capacity.claims, lambda: self.configuration.value)
+        return ClaimUsage(self.ledger, self.quotas, self.cluster_state.claims, lambda: self.configuration.value)
 
     def now(self) -> float:
         """Seconds of the monotonic clock, for durations."""

@@ -26,13 +26,13 @@ from collections.abc import Callable
 from lamina.controller.background import BackgroundTasks
 from lamina.controller.binding.bind_args import BindArgs
 from lamina.controller.binding.bound_labels import BoundLabels
+from lamina.controller.binding.placement_lease import PlacementLease
 from lamina.controller.binding.pod_grants import PodGrants
 from lamina.controller.binding.pod_locks import PodLocks
-from lamina.controller.binding.turns import Turns
 from lamina.controller.compat.annotations import binding_metadata
 from lamina.controller.context import Context
-from lamina.controller.scheduling.decisions import Decisions
-from lamina.controller.scheduling.expected_binds import ExpectedBinds
+from lamina.controller.scheduling.assumed_pods import AssumedPods
+from lamina.controller.scheduling.scheduler import Scheduler
 from lamina.core.requests import PodRequest
 from lamina.dra.containers import claims_of
 from lamina.errors import BadInput, LaminaError, NotYet, Outside
@@ -54,10 +54,10 @@ class Binder:
     def __init__(
         self,
         context: Context,
-        decisions: Decisions,
-        expected: ExpectedBinds,
+        scheduler: Scheduler,
+        assumed: AssumedPods,
         *,
-        turns: Turns,
+        placement_lease: PlacementLease,
         locks: PodLocks,
         background: BackgroundTasks,
         leading: Callable[[], bool],
@@ -65,16 +65,16 @@ class Binder:
         self._context = context
         self._kube = context.kube
         self._ledger = context.ledger
-        self._decisions = decisions
-        self._turns = turns
+        self._scheduler = scheduler
+        self._placement_lease = placement_lease
         self._locks = locks
         self._background = background
         self._leading = leading
         self._grants = PodGrants(
             context,
-            decisions,
-            expected,
-            turns,
+            scheduler,
+            assumed,
+            placement_lease,
             check_leading=self._check_leading,
             longest_attempt_s=LONGEST_ATTEMPT_S,
         )
@@ -108,15 +108,15 @@ class Binder:
         if state.stage is not Stage.PENDING:
             self._check_bound_with_grant(args, state, request)
             return
-        if self._decisions.uses_native_devices(request, args.node):
-            if reason := self._decisions.rules.uncounted_devices(pod, request):
+        if self._scheduler.uses_native_devices(request, args.node):
+            if reason := self._scheduler.rules.uncounted_devices(pod, request):
                 raise DoesNotFit(reason)
             await self._bind_without_grant(args)
             return
         await self._read_claims(pod)
-        if reason := self._context.capacity.claims.refusal(pod.obj, pod.ticket_holders):
+        if reason := self._context.cluster_state.claims.refusal(pod.obj, pod.ticket_holders):
             raise BadInput(reason)
-        record = await self._grants.take(args, pod, request)
+        record = await self._grants.obtain(args, pod, request)
         await self._take_turn(args, pod, record)
         metadata = self._metadata(pod.obj, record)
         if not await self._bind_pod(args, pod, record, metadata):
@@ -154,7 +154,7 @@ class Binder:
     async def _read_claims(self, pod: ParsedPod) -> None:
         """What was allocated to the pod's own claims just now, so that its grant has other GPUs: kubelet prepares the
         claims first, and would wait for the pod itself."""
-        claims = self._context.capacity.claims
+        claims = self._context.cluster_state.claims
         for name in claims_of(pod.obj) if claims.followed else ():
             with contextlib.suppress(NotFound):
                 claims.observe(await self._kube.get(RESOURCE_CLAIMS, name, namespace=pod.namespace))
@@ -163,7 +163,7 @@ class Binder:
         """kube-scheduler has made and allocated the pod's claim, and frees it where it exceeds a quota here."""
         if state.stage is Stage.PENDING:
             await self._read_claims(pod)
-            own = self._context.capacity.claims.of(pod.obj)
+            own = self._context.cluster_state.claims.of(pod.obj)
             if self._usage.has_quota(pod.namespace) and (reason := self._usage.excess(pod.namespace, own, ())):
                 raise DoesNotFit(reason)
             await self._bind_without_grant(args)
@@ -176,7 +176,7 @@ class Binder:
     def _check_bound_with_grant(self, args: BindArgs, state: PodState, request: PodRequest) -> None:
         """Repeating a bind succeeds if the first one was complete. Raises Conflict where it was not."""
         _check_bound_there(args, state)
-        if self._decisions.uses_native_devices(request, args.node):
+        if self._scheduler.uses_native_devices(request, args.node):
             return
         if not any(record.grant.node == args.node for record in self._ledger.grants_of(args.podUID)):
             raise Conflict(f"{args.pod} was bound to node {args.node} by another scheduler, without a grant")
@@ -185,16 +185,16 @@ class Binder:
         """Take the grant's turn on the node, or withdraw the grant. Without an answer the grant stays unconfirmed."""
         try:
             self._check_leading()
-            await self._turns.take(
+            await self._placement_lease.take(
                 args.node,
-                lambda: self._decisions.check_holdings(pod, args.node, record.grant.containers),
-                namespace=args.podNamespace if self._decisions.rules.room(pod) is not None else "",
+                lambda: self._scheduler.check_holdings(pod, args.node, record.grant.containers),
+                namespace=args.podNamespace if self._scheduler.rules.room(pod) is not None else "",
             )
             self._check_leading()
         except Unreachable:
             raise
         except LaminaError:
-            await self._grants.give_back(args, record)
+            await self._grants.revoke(args, record)
             raise
 
     def _check_leading(self) -> None:
@@ -213,17 +213,17 @@ class Binder:
         """
         name, where = f"{args.podNamespace}/{args.podName}", {"namespace": args.podNamespace, "uid": args.podUID}
         for _ in range(_TRIES):
-            self._turns.begin_write(PODS, name)
+            self._placement_lease.begin_write(PODS, name)
             try:
                 await self._kube.bind(args.podName, **where, node=args.node, metadata=metadata, version=pod.version)
-                self._turns.end_write(PODS, name, args.node)
+                self._placement_lease.end_write(PODS, name, args.node)
                 return True
             except Outside as error:
                 changed = await self._changed_pod(args, pod, record, error)
             if changed is None or changed.served_by_claim:
                 return changed is None
             pod = changed
-        await self._grants.give_back(args, record)
+        await self._grants.revoke(args, record)
         raise Conflict(f"{args.pod} was changed by others whenever it was to be bound")
 
     async def _changed_pod(
@@ -240,7 +240,7 @@ class Binder:
             await self._grants.withdraw(record)
             raise
         if state == PodState(Stage.BOUND, args.node):
-            await self._grants.learn_other(args, record)
+            await self._grants.adopt_concurrent(args, record)
             return None
         if isinstance(error, Unreachable):
             raise error
@@ -248,7 +248,7 @@ class Binder:
         pending = state.stage is Stage.PENDING and changed.version != pod.version
         if pending and changed.request == pod.request:
             return changed
-        await self._grants.give_back(args, record)
+        await self._grants.revoke(args, record)
         if pending and changed.served_by_claim:
             return changed
         raise error

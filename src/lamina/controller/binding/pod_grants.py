@@ -5,10 +5,10 @@ from collections.abc import Callable
 
 from lamina.controller.binding.bind_args import BindArgs
 from lamina.controller.binding.grant_origin import GrantOrigins
-from lamina.controller.binding.turns import Turns
+from lamina.controller.binding.placement_lease import PlacementLease
 from lamina.controller.context import Context
-from lamina.controller.scheduling.decisions import Decisions
-from lamina.controller.scheduling.expected_binds import ExpectedBinds
+from lamina.controller.scheduling.assumed_pods import AssumedPods
+from lamina.controller.scheduling.scheduler import Scheduler
 from lamina.core.grants import ContainerGrant, grant_name
 from lamina.core.requests import PodRequest
 from lamina.errors import NotYet, Outside
@@ -32,9 +32,9 @@ class PodGrants:
     def __init__(
         self,
         context: Context,
-        decisions: Decisions,
-        expected: ExpectedBinds,
-        turns: Turns,
+        scheduler: Scheduler,
+        assumed: AssumedPods,
+        placement_lease: PlacementLease,
         *,
         check_leading: Callable[[], None],
         longest_attempt_s: float,
@@ -42,13 +42,13 @@ class PodGrants:
         self._context = context
         self._kube = context.kube
         self._ledger = context.ledger
-        self._decisions = decisions
-        self._expected = expected
-        self._turns = turns
+        self._scheduler = scheduler
+        self._assumed = assumed
+        self._placement_lease = placement_lease
         self._check_leading = check_leading
         self._origins = GrantOrigins(longest_attempt_s)
 
-    async def take(self, args: BindArgs, pod: ParsedPod, request: PodRequest) -> GrantRecord:
+    async def obtain(self, args: BindArgs, pod: ParsedPod, request: PodRequest) -> GrantRecord:
         """The pod's grant on the node: one that an earlier attempt left there, or a new one.
 
         Where the answer to creating it is lost, the hold stays until it expires, and covers a grant that exists.
@@ -60,7 +60,7 @@ class PodGrants:
             self._check_leading()
             containers = self._choose(args, pod, request)
             name = f"{args.podNamespace}/{grant_name(args.podName, args.podUID)}"
-            self._turns.begin_write(GRANTS, name)
+            self._placement_lease.begin_write(GRANTS, name)
             try:
                 created = await self._kube.create(GRANTS, grant_object(pod.obj, args.node, request, containers))
             except AlreadyExists:
@@ -73,7 +73,7 @@ class PodGrants:
                 self._ledger.release(args.podUID, Why.GRANT)
                 raise
             record = grant_record(created)
-            self._turns.end_write(GRANTS, name, record.uid)
+            self._placement_lease.end_write(GRANTS, name, record.uid)
             self._origins.record_own(record.uid)
             self._ledger.observe_grant(record)
             return record
@@ -114,15 +114,15 @@ class PodGrants:
 
     def _choose(self, args: BindArgs, pod: ParsedPod, request: PodRequest) -> tuple[ContainerGrant, ...]:
         """Choose shares and hold them. Nothing is awaited in between, so what was free is still free."""
-        if refusal := self._decisions.rules.refused_everywhere(pod) or request.only_native_reason:
+        if refusal := self._scheduler.rules.refused_everywhere(pod) or request.only_native_reason:
             raise DoesNotFit(refusal)
-        held = self._expected.placement(args.podUID, args.node, request)
-        placement = held or self._decisions.place(pod, request, args.node)
+        held = self._assumed.placement(args.podUID, args.node, request)
+        placement = held or self._scheduler.place(pod, request, args.node)
         if placement is None:
             raise DoesNotFit(f"node {args.node} offers no GPUs")
         if isinstance(placement, Misfit):
             raise DoesNotFit(f"node {args.node}: {placement.reason}")
-        self._decisions.check_quotas(pod, placement.containers)
+        self._scheduler.check_quotas(pod, placement.containers)
         self._hold(args, placement.containers)
         return placement.containers
 
@@ -130,13 +130,13 @@ class PodGrants:
         owner, now = (args.podUID, args.podNamespace, args.podName), self._context.now()
         self._ledger.hold(Hold.of_shares(*owner, args.node, containers, now))
 
-    async def learn_other(self, args: BindArgs, record: GrantRecord) -> None:
+    async def adopt_concurrent(self, args: BindArgs, record: GrantRecord) -> None:
         """Another replica may have withdrawn the grant and bound the pod with one of its own, which counts then."""
         if not await self._exists(record):
             self._ledger.miss_grants([record], self._context.now())
             await self._read_conflicting(args)
 
-    async def give_back(self, args: BindArgs, record: GrantRecord) -> None:
+    async def revoke(self, args: BindArgs, record: GrantRecord) -> None:
         """Withdraw the grant and release the hold."""
         await self.withdraw(record)
         self._ledger.release(args.podUID, Why.GRANT)

@@ -17,7 +17,7 @@ class HostCapacity:
         self._offered: dict[str, HostSize] = {}
         self._taken: dict[str, HostSize] = {}
         self._pods: dict[str, tuple[str, HostSize]] = {}
-        self._expected: dict[str, tuple[str, HostSize]] = {}
+        self._assumed: dict[str, tuple[str, HostSize]] = {}
         self._changed: set[str] = set()
 
     def observe_node(self, node: str, offered: HostSize) -> None:
@@ -34,26 +34,26 @@ class HostCapacity:
         before = self._pods.get(uid)
         if before == (node, size):
             return False
-        if self._expected.get(uid) == (node, size):
-            self._pods[uid] = self._expected.pop(uid)
+        if self._assumed.get(uid) == (node, size):
+            self._pods[uid] = self._assumed.pop(uid)
             return True
         self.remove_pod(uid)
         self._pods[uid] = node, size
         self._add(node, size, 1)
         return before is None
 
-    def expect_pod(self, uid: str, node: str, size: HostSize) -> None:
+    def assume_pod(self, uid: str, node: str, size: HostSize) -> None:
         """The pod will probably be bound to the node."""
         self.withdraw_pod(uid)
         if uid and uid not in self._pods:
-            self._expected[uid] = node, size
+            self._assumed[uid] = node, size
             self._add(node, size, 1)
 
     def withdraw_pod(self, uid: str) -> None:
-        """The pod is not expected to be bound any more."""
-        expected = self._expected.pop(uid, None)
-        if expected is not None:
-            self._add(*expected, -1)
+        """The pod is no longer assumed to be bound."""
+        assumed = self._assumed.pop(uid, None)
+        if assumed is not None:
+            self._add(*assumed, -1)
 
     def remove_pod(self, uid: str) -> None:
         """The pod has ended or is deleted."""

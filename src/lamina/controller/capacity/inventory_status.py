@@ -11,7 +11,7 @@ from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
 
 import msgspec
 
-from lamina.controller.capacity.node_states import Capacity
+from lamina.controller.capacity.cluster_state import ClusterState
 from lamina.core.gpus import Gpu
 from lamina.core.inventory_status import MAX_HOLDS, HeldRoom, InventoryStatus
 from lamina.core.ledger import add
@@ -42,7 +42,7 @@ class InventoryStatuses:
     def __init__(
         self,
         kube: Kube,
-        capacity: Capacity,
+        cluster_state: ClusterState,
         observed: Mapping[str, Object],
         clock: Clock,
         nominated: Callable[[], Iterable[Hold]],
@@ -52,7 +52,7 @@ class InventoryStatuses:
         self._clock = clock
         self._held_before: set[tuple[str, str]] = set()
         """UIDs and nodes of the room that was held at the last call. Most is held for a moment, and not written."""
-        self._capacity = capacity
+        self._cluster_state = cluster_state
         self._observed = observed
         self._waiting: dict[str, None] = {}
         """The nodes whose status differs, in the order in which that was found."""
@@ -102,8 +102,8 @@ class InventoryStatuses:
         return {node: status for node, (_, _, status) in self._computed.items()}
 
     def _compute(self, node: str, holds: tuple[Hold, ...]) -> _Computed:
-        state = self._capacity.table.state(node)
-        before, known = self._computed.get(node), (self._capacity.ledger.confirmed_survivors(node), holds)
+        state = self._cluster_state.table.state(node)
+        before, known = self._computed.get(node), (self._cluster_state.ledger.confirmed_survivors(node), holds)
         if before is not None and before[0] is state and before[1] == known:
             return before
         offset = self._clock.wall() - self._clock.monotonic()
@@ -116,18 +116,18 @@ class InventoryStatuses:
         return state, known, encoded
 
     def _with_uncounted(self, node: str, state: NodeState | None, holds: tuple[Hold, ...]) -> NodeState | None:
-        ledger = self._capacity.ledger
+        ledger = self._cluster_state.ledger
         inventory, uncounted = ledger.inventory(node), [hold.uncounted for hold in holds if hold.uncounted]
         if state is None or inventory is None or not uncounted:
             return state
         taken = dict(ledger.totals.taken(node))
         for more in uncounted:
             add(taken, more)
-        return self._capacity.state_with(node, inventory, taken)
+        return self._cluster_state.state_with(node, inventory, taken)
 
     def _holds(self) -> dict[str, list[Hold]]:
         """The room that has been held since the last call, and that is held for pods which others leave for."""
-        now, found = [*self._capacity.ledger.holds()], dict[str, list[Hold]]()
+        now, found = [*self._cluster_state.ledger.holds()], dict[str, list[Hold]]()
         lasting = (each for each in now if (each.uid, each.node) in self._held_before)
         for hold in (*lasting, *self._nominated()):
             found.setdefault(hold.node, []).append(hold)

@@ -60,10 +60,10 @@ class ClaimGate:
 
     async def _look(self, uid: str, pod: GatedPod) -> None:
         if self._usage.has_quota(pod.namespace):
-            claims = self._context.capacity.claims.named(pod.namespace, pod.claims)
+            claims = self._context.cluster_state.claims.named(pod.namespace, pod.claims)
             if pod.unmade or len(claims) < len(set(pod.claims)):
                 return  # the scheduler would wait for them too
-            scheduled = claims_to_allocate(pod.namespace, self._pods.values(), self._context.capacity.claims)
+            scheduled = claims_to_allocate(pod.namespace, self._pods.values(), self._context.cluster_state.claims)
             if reason := self._usage.excess(pod.namespace, claims, scheduled):
                 await self._report(uid, pod, reason)
                 return

@@ -8,7 +8,7 @@ planned on a node only if their requests fit what is free there, and if they hav
 import asyncio
 from collections.abc import Mapping, Sequence
 
-from lamina.controller.capacity.node_states import Capacity
+from lamina.controller.capacity.cluster_state import ClusterState
 from lamina.controller.context import Context
 from lamina.controller.eviction.candidates import (
     EvictionPlan,
@@ -39,7 +39,7 @@ class GroupVictims:
 
     def __init__(self, context: Context, gangs: GangCoordinator) -> None:
         self._kube = context.kube
-        self._capacity = context.capacity
+        self._cluster_state = context.cluster_state
         self._rules = context.rules
         self._gangs = gangs
 
@@ -90,7 +90,7 @@ class GroupVictims:
 
     def _rooms(self, lacking: Lacking, pods: Mapping[str, Mapping[str, Object]]) -> dict[str, NodeRoom]:
         priority = min(member.priority for member in lacking.members)
-        return {node: _room(self._capacity, node, lacking, there, priority) for node, there in pods.items()}
+        return {node: _room(self._cluster_state, node, lacking, there, priority) for node, there in pods.items()}
 
     async def _nodes(self, lacking: Lacking) -> list[str]:
         """Nodes where one of the members would fit if they were empty. Everything else gets its turn meanwhile."""
@@ -101,7 +101,7 @@ class GroupVictims:
                 if len(found) == MAX_NODES:
                     return list(found)
                 request = member.request and self._rules.bounded(member, member.request)
-                if node not in found and request and self._capacity.fits_empty(node, request):
+                if node not in found and request and self._cluster_state.fits_empty(node, request):
                     found[node] = None
                 await asyncio.sleep(0)
         return list(found)
@@ -114,11 +114,13 @@ def _still_fits(found: Mapping[str, NodeEvictions], rooms: Mapping[str, NodeRoom
     )
 
 
-def _room(capacity: Capacity, node: str, lacking: Lacking, pods: Mapping[str, Object], priority: int) -> NodeRoom:
+def _room(
+    cluster_state: ClusterState, node: str, lacking: Lacking, pods: Mapping[str, Object], priority: int
+) -> NodeRoom:
     """`pods` are those of the node. Of these, pods with GPUs and a lower priority may go."""
     members = {member.uid: member for member in lacking.members}
-    gone = leaving(capacity.ledger, node, pods)
-    holders = set(capacity.ledger.totals.pods_on(node))
+    gone = leaving(cluster_state.ledger, node, pods)
+    holders = set(cluster_state.ledger.totals.pods_on(node))
     candidates = [
         victim_of(pod)
         for uid, pod in pods.items()
@@ -128,8 +130,8 @@ def _room(capacity: Capacity, node: str, lacking: Lacking, pods: Mapping[str, Ob
     def fits(uids: Sequence[str], evicted: frozenset[str]) -> bool:
         there = [members[uid] for uid in uids]
         requests = [member.request for member in there if member.request is not None]
-        free = capacity.host.free(node, without=evicted | gone)
-        return _go_together(there, free) and capacity.fits_without(node, requests, evicted | gone | members.keys())
+        free = cluster_state.host.free(node, without=evicted | gone)
+        return _go_together(there, free) and cluster_state.fits_without(node, requests, evicted | gone | members.keys())
 
     return NodeRoom(candidates, fits)
 

@@ -15,8 +15,8 @@ from lamina.controller.eviction.candidates import EvictionPlan
 from lamina.controller.eviction.evictor import Evictor
 from lamina.controller.eviction.group_victims import GroupVictims
 from lamina.controller.eviction.victims import PodVictims
-from lamina.controller.scheduling.decisions import FilterResult
 from lamina.controller.scheduling.nominated_pods import NominatedPods, Nomination
+from lamina.controller.scheduling.scheduler import FilterResult
 from lamina.errors import Outside
 from lamina.ledger.pod_stages import Stage, pod_state
 from lamina.ledger.pods import ParsedPod
@@ -119,7 +119,7 @@ class Preemption:
         pod = await self._read(refused.pod)
         if pod is None or pod.request is None or self._nominated.gets_room(pod):
             return None
-        request, capacity = self._context.rules.bounded(pod, pod.request), self._context.capacity
+        request, capacity = self._context.rules.bounded(pod, pod.request), self._context.cluster_state
         nodes = islice((node for node in refused.nodes if capacity.fits_empty(node, request)), MAX_NODES)
         return await self._victims.plan(pod, list(nodes))
 

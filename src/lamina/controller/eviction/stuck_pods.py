@@ -58,7 +58,7 @@ class StuckPods:
 
     def find(self) -> Iterator[StuckPod]:
         """The pods that are stuck now."""
-        ledger, claims = self._context.ledger, list(self._context.capacity.claims)
+        ledger, claims = self._context.ledger, list(self._context.cluster_state.claims)
         for node in ledger.nodes():
             if inventory := ledger.inventory(node):
                 here = [claim for claim in claims if claim.gpus.get(node)]

@@ -13,7 +13,7 @@ from dataclasses import dataclass
 from fractions import Fraction
 from typing import NamedTuple
 
-from lamina.controller.capacity.node_states import Capacity
+from lamina.controller.capacity.cluster_state import ClusterState
 from lamina.controller.context import Context
 from lamina.controller.eviction.candidates import (
     EvictionPlan,
@@ -43,16 +43,16 @@ class _Node:
     pods: Mapping[str, Object]
     requests: list[PodRequest]
     budgets: list[Object]
-    capacity: Capacity
+    cluster_state: ClusterState
 
     def fits(self, pod: ParsedPod, evicted: frozenset[str]) -> bool:
         """Whether the requests fit when the evicted pods are gone."""
-        inventory = self.capacity.ledger.inventory(self.name)
+        inventory = self.cluster_state.ledger.inventory(self.name)
         if inventory is not None and all(
             inventory.offers_native_devices(request.native_devices) for request in self.requests
         ):
             return True  # kube-scheduler counts these devices itself
-        return not self.requests or self.capacity.fits_without(self.name, self.requests, evicted | {pod.uid})
+        return not self.requests or self.cluster_state.fits_without(self.name, self.requests, evicted | {pod.uid})
 
     def violated_budgets(self, uids: Iterable[str]) -> int:
         return violations([self.pods[uid] for uid in sorted(uids)], self.budgets)
@@ -84,7 +84,7 @@ class PodVictims:
 
     def __init__(self, context: Context, gangs: GangCoordinator) -> None:
         self._kube = context.kube
-        self._capacity = context.capacity
+        self._cluster_state = context.cluster_state
         self._rules = context.rules
         self._gangs = gangs
 
@@ -121,7 +121,7 @@ class PodVictims:
             if others is None:
                 continue
             requests = [] if pod.request is None else [self._rules.bounded(pod, pod.request), *others]
-            node = _Node(name, pods, requests, budgets, self._capacity)
+            node = _Node(name, pods, requests, budgets, self._cluster_state)
             choice = self._victims(pod, node, candidates[name], most_sets)
             if choice is not None:
                 helpful[name] = choice
@@ -133,7 +133,7 @@ class PodVictims:
         """The victims on one node, or None where the node is to be dropped."""
         if any(uid not in node.pods for uid in named):
             return None  # a pod is gone meanwhile: kube-scheduler will try again
-        terminating = leaving(self._capacity.ledger, node.name, node.pods)
+        terminating = leaving(self._cluster_state.ledger, node.name, node.pods)
         chosen: frozenset[str] | None = frozenset(named)
         if not node.fits(pod, terminating | frozenset(named)):
             chosen = self._choose(pod, node, named, terminating, most_sets)
@@ -164,4 +164,4 @@ class PodVictims:
 
     def _may_evict(self, pod: ParsedPod, other: Object, node: _Node) -> bool:
         uid = str(other["metadata"]["uid"])
-        return priority_of(other) < priority_of(pod.obj) and self._capacity.ledger.totals.holds(uid, node.name)
+        return priority_of(other) < priority_of(pod.obj) and self._cluster_state.ledger.totals.holds(uid, node.name)

@@ -20,16 +20,16 @@ from lamina.controller.context import Context
 from lamina.controller.eviction.preemption import Preemption
 from lamina.controller.eviction.victims import PodVictims
 from lamina.controller.extender.bodies import LARGEST_BODY, read_body
-from lamina.controller.extender.wire import Arguments, Decoder, ExtenderArgs, PreemptArgs, filter_result
+from lamina.controller.extender.protocol import Arguments, Decoder, ExtenderArgs, PreemptArgs, filter_result
 from lamina.controller.gangs.coordinator import GangCoordinator
 from lamina.controller.leadership.readiness import Readiness
 from lamina.controller.metrics import Metrics
+from lamina.controller.scheduling.assumed_pods import AssumedPods
+from lamina.controller.scheduling.autoscaler_nodes import AutoscalerNodes
 from lamina.controller.scheduling.best_node import BestNode
-from lamina.controller.scheduling.decisions import Decisions, FilterResult
-from lamina.controller.scheduling.expected_binds import ExpectedBinds
 from lamina.controller.scheduling.nominated_pods import NominatedPods
+from lamina.controller.scheduling.scheduler import FilterResult, Scheduler
 from lamina.controller.scheduling.scores import NodeScores
-from lamina.controller.scheduling.template_nodes import TemplateNodes
 from lamina.core.component_names import FILTER_TO_BEST, PRIORITIZE_WITHOUT_GPUS
 from lamina.errors import BadInput, Outside
 from lamina.ledger.pods import ParsedPod
@@ -50,15 +50,15 @@ Choice = Callable[[ParsedPod, FilterResult], FilterResult]
 class Verbs:
     """The parts that answer the extender's verbs."""
 
-    decisions: Decisions
+    scheduler: Scheduler
     gangs: GangCoordinator
     victims: PodVictims
     nominated: NominatedPods
     preemption: Preemption | None
     """None where only kube-scheduler evicts."""
     binder: Binder
-    expected: ExpectedBinds
-    templates: TemplateNodes
+    assumed: AssumedPods
+    templates: AutoscalerNodes
     best_node: BestNode
 
 
@@ -161,7 +161,7 @@ class ExtenderService:
         if not self._readiness or args.nodes is not None:
             return await self._filter(args)
         pod = self._context.parse(args.pod)
-        await self._verbs.decisions.warm_up(pod)
+        await self._verbs.scheduler.warm_up(pod)
         return await self._filter_with(args, pod, self._verbs.best_node.choose)
 
     async def _filter_with(self, args: ExtenderArgs, pod: ParsedPod, choose: Choice) -> tuple[Any, str]:
@@ -170,16 +170,16 @@ class ExtenderService:
         if templates and not existing:  # an autoscaler simulates: nothing is planned, recorded or retried
             result = self._verbs.templates.filter(pod, templates)
             return filter_result(args, result, self._decoder.lists), "fits" if result.fitting else "fits_nowhere"
-        self._verbs.expected.withdraw(pod.uid)
+        self._verbs.assumed.withdraw(pod.uid)
         try:
-            result = self._verbs.nominated.restrict(pod, self._verbs.decisions.filter(pod, existing))
+            result = self._verbs.nominated.restrict(pod, self._verbs.scheduler.filter(pod, existing))
             result = choose(pod, await self._verbs.gangs.restrict(pod, result))
         except Outside as error:
             return {"error": str(error)}, "refused"
         if templates:
             result = self._verbs.templates.add(result, pod, templates)
         elif len(result.fitting) == 1:
-            self._verbs.expected.expect(pod, result.fitting[0])  # then kube-scheduler requests no scores
+            self._verbs.assumed.assume(pod, result.fitting[0])  # then kube-scheduler requests no scores
         self._context.pending.observe_try(pod, result.cause if result.summary else "", self._context.now())
         if self._verbs.preemption is not None:
             self._verbs.preemption.observe(pod, result)
@@ -190,11 +190,11 @@ class ExtenderService:
     async def _prioritize(self, args: ExtenderArgs) -> tuple[Any, str]:
         if self._readiness:
             pod = self._context.parse(args.pod)
-            await self._verbs.decisions.warm_up(pod)
-            self._verbs.expected.withdraw(pod.uid)
-            scores, outcome = self._verbs.decisions.scores(pod, args.names), "scored"
+            await self._verbs.scheduler.warm_up(pod)
+            self._verbs.assumed.withdraw(pod.uid)
+            scores, outcome = self._verbs.scheduler.scores(pod, args.names), "scored"
             if scores.nodes:
-                self._verbs.expected.expect(pod, scores.best)
+                self._verbs.assumed.assume(pod, scores.best)
         else:
             scores, outcome = NodeScores.zero(args.names), _NOT_READY
         return self._decoder.lists.write_scores(*scores), outcome
@@ -206,12 +206,12 @@ class ExtenderService:
         pod = self._context.parse(args.pod)
         if pod.request is not None or pod.problem:
             return [], "requests_gpus"
-        decisions = self._verbs.decisions
-        await decisions.packing.warm_up(None, pod.host_size)
-        self._verbs.expected.withdraw(pod.uid)
-        scores = decisions.scores_without_gpus(pod, args.names)
+        scheduler = self._verbs.scheduler
+        await scheduler.packing.warm_up(None, pod.host_size)
+        self._verbs.assumed.withdraw(pod.uid)
+        scores = scheduler.scores_without_gpus(pod, args.names)
         if scores.nodes:
-            self._verbs.expected.expect(pod, scores.best)
+            self._verbs.assumed.assume(pod, scores.best)
         return self._decoder.lists.write_scores(*scores), "scored"
 
     async def _preempt(self, args: PreemptArgs) -> tuple[Any, str]:
@@ -223,7 +223,7 @@ class ExtenderService:
     async def _bind(self, args: BindArgs) -> tuple[Any, str]:
         if not self._readiness:
             return {"error": self._readiness.reason}, _NOT_READY
-        self._verbs.expected.confirm(args.podUID, args.node)
+        self._verbs.assumed.confirm(args.podUID, args.node)
         self._verbs.best_node.observe_bind(args.podUID)
         try:
             error = await self._verbs.gangs.wait(args)
@@ -231,7 +231,7 @@ class ExtenderService:
                 error = await self._verbs.binder.bind(args)
                 self._verbs.gangs.restore_place(args)
         finally:
-            self._verbs.expected.settle(args.podUID)
+            self._verbs.assumed.settle(args.podUID)
         return {"error": error}, "refused" if error else "bound"
 
     async def _healthz(self, request: web.Request) -> web.Response:

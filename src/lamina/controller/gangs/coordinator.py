@@ -2,8 +2,8 @@
 
 kube-scheduler filters one pod after another and binds pods concurrently, so an extender can hold places while it waits
 for the rest of a group. When the first member is filtered, places for the whole group are searched together and
-held in one step, for a few seconds until its binding comes (`filtered_gangs`), and then until the group's timeout
-(`held_gangs`). A group without enough places holds nothing, so two groups never block each other half placed. After the
+held in one step, for a few seconds until its binding comes (`gang_plans`), and then until the group's timeout
+(`gang_holds`). A group without enough places holds nothing, so two groups never block each other half placed. After the
 timeout everything is released, and the group pauses so that another one gets a turn.
 """
 
@@ -13,13 +13,13 @@ from typing import NamedTuple
 
 from lamina.controller.binding.bind_args import BindArgs
 from lamina.controller.context import Context
-from lamina.controller.gangs.filtered_gangs import FilteredGang, FilteredGangs
+from lamina.controller.gangs.gang_holds import GangHolds, HeldGang
+from lamina.controller.gangs.gang_plans import FilteredGang, GangPlans
 from lamina.controller.gangs.group_reader import GroupReader
-from lamina.controller.gangs.held_gangs import HeldGang, HeldGangs
 from lamina.controller.gangs.plans import GangPlanner, Lacking, NoPlan
 from lamina.controller.gangs.search import GangPlan, MemberPlace, kind_of
-from lamina.controller.scheduling.decisions import Decisions, FilterResult
 from lamina.controller.scheduling.nominated_pods import NominatedPods
+from lamina.controller.scheduling.scheduler import FilterResult, Scheduler
 from lamina.core.ledger import taken_by
 from lamina.core.requests import PodRequest
 from lamina.dialects.groups import GroupName, group_of
@@ -50,15 +50,15 @@ class RefusedPlan(NamedTuple):
 class GangCoordinator:
     """Holds places for groups in the ledger."""
 
-    def __init__(self, context: Context, decisions: Decisions, nominated: NominatedPods) -> None:
+    def __init__(self, context: Context, scheduler: Scheduler, nominated: NominatedPods) -> None:
         self._context = context
         self._ledger = context.ledger
         self._pending = context.pending
-        self._decisions = decisions
+        self._scheduler = scheduler
         self._groups = GroupReader(context)
-        self._planner = GangPlanner(context, decisions, nominated)
-        self._filtered = FilteredGangs(context)
-        self._held = HeldGangs(context)
+        self._planner = GangPlanner(context, scheduler, nominated)
+        self._filtered = GangPlans(context)
+        self._held = GangHolds(context)
         self._paused: dict[GroupName, tuple[float, str]] = {}
         """Until when, and why."""
         self._refusals: dict[GroupName, tuple[RefusedPlan, str]] = {}
@@ -219,7 +219,7 @@ class GangCoordinator:
             return self._paused[name][1]
         # Nothing that a plan depends on has changed as long as no node has, and the group was not read again.
         known = self._refusals.get(name)
-        question = RefusedPlan(self._context.capacity.table.stamp, group, kind_of(first), nodes)
+        question = RefusedPlan(self._context.cluster_state.table.stamp, group, kind_of(first), nodes)
         if known is not None and known[0] == question:
             return known[1]
         plan = self._planner.plan(name, group, first, nodes, self._filtered.allowed(name))
@@ -234,7 +234,7 @@ class GangCoordinator:
         """Hold the pod's place on the node where it is to be bound. Returns why that is impossible, or nothing."""
         if self._ledger.totals.holds(args.podUID, args.node):
             return ""
-        placement = self._decisions.place(pod, request, args.node)
+        placement = self._scheduler.place(pod, request, args.node)
         if not isinstance(placement, PodPlacement):
             return f"node {args.node} has no place for the pod next to those held for its group"
         try:

@@ -14,8 +14,8 @@ from typing import NamedTuple
 
 from lamina.controller.context import Context
 from lamina.controller.gangs.search import GangPlan, PlanSearch, kind_of
-from lamina.controller.scheduling.decisions import Decisions
 from lamina.controller.scheduling.nominated_pods import NominatedPods
+from lamina.controller.scheduling.scheduler import Scheduler
 from lamina.core.requests import PodRequest
 from lamina.dialects.groups import GroupName
 from lamina.ledger.pod_groups import MAX_MEMBERS, PodGroup, size_order, too_few_members, too_few_places
@@ -56,15 +56,15 @@ class Lacking(NamedTuple):
 class GangPlanner:
     """Plans with the ledger as it is."""
 
-    def __init__(self, context: Context, decisions: Decisions, nominated: NominatedPods) -> None:
+    def __init__(self, context: Context, scheduler: Scheduler, nominated: NominatedPods) -> None:
         self._context = context
         self._nominated = nominated
-        self._capacity = context.capacity
-        self._decisions = decisions
+        self._cluster_state = context.cluster_state
+        self._scheduler = scheduler
 
     def bound_members(self, group: PodGroup) -> frozenset[str]:
         """Members that have a node, including those that were bound since the group was read."""
-        ledger = self._capacity.ledger
+        ledger = self._cluster_state.ledger
         bound_since = (uid for uid in group.waiting if ledger.pod(uid).stage is Stage.BOUND)
         return frozenset(uid for uid in group.bound if not ledger.pod(uid).ended).union(bound_since)
 
@@ -88,7 +88,7 @@ class GangPlanner:
         search = self._search(name, members, first, needed, nodes, allowed)
         if isinstance(search, NoPlan) or (len(search.plan) >= needed and first.uid in search.plan):
             return search if isinstance(search, NoPlan) else search.plan
-        if (room := self._decisions.rules.room(first)) is not None:
+        if (room := self._scheduler.rules.room(first)) is not None:
             beyond = self._search(name, members, first, needed, nodes, allowed, within_quotas=False)
             complete = isinstance(beyond, PlanSearch) and len(beyond.plan) >= needed
             excess = room.excess(*beyond.counted, requester=str(name)) if isinstance(beyond, PlanSearch) else ""
@@ -108,7 +108,7 @@ class GangPlanner:
         within_quotas: bool = True,
     ) -> PlanSearch | NoPlan:
         """A search that has tried the members one after another, or that it took too long."""
-        search = PlanSearch(self._capacity, self._decisions, within_quotas=within_quotas)
+        search = PlanSearch(self._cluster_state, self._scheduler, within_quotas=within_quotas)
         closed = self._nominated.closed_to({pod.uid for pod in members}, first.priority)
         allowed, end = {first.template: nodes, **allowed}, self._context.now() + SEARCH_S
         for pod in members:
@@ -129,7 +129,7 @@ class GangPlanner:
         """Rate all nodes for the kinds of members, outside the event loop. Calling it before `plan` is optional."""
         examples = {kind_of(member): member for member in (pod, *group.waiting.values())}
         for member in list(examples.values())[:MAX_KINDS]:
-            await self._decisions.warm_up(member)
+            await self._scheduler.warm_up(member)
 
     def companions(self, group: PodGroup, pod: ParsedPod, allowed: Allowed) -> Callable[[str], list[PodRequest] | None]:
         """By node, the requests of members that must fit there together with the pod: they fit nowhere else.
@@ -138,7 +138,7 @@ class GangPlanner:
         """
         others = self._other_waiting_members(group, pod)
         needed = group.needed - len(self.bound_members(group)) - 1
-        search = PlanSearch(self._capacity, self._decisions)
+        search = PlanSearch(self._cluster_state, self._scheduler)
         end = self._context.now() + SEARCH_S
         for other in others:
             if len(others) < needed or self._context.now() >= end:
@@ -151,7 +151,7 @@ class GangPlanner:
             unplaced = [
                 other
                 for other in others
-                if other.uid not in search.plan and node in allowed.get(other.template, self._capacity.table.rows)
+                if other.uid not in search.plan and node in allowed.get(other.template, self._cluster_state.table.rows)
             ]
             lacking = max(0, needed - (len(search.plan) - len(staying)))
             candidates = sorted([*staying, *unplaced], key=size_order)
@@ -169,7 +169,7 @@ class GangPlanner:
         if not 0 < needed <= len(members) or not known or len({kind_of(member) for member in members}) > MAX_KINDS:
             return None
         smallest = members[-needed:]
-        room = self._decisions.rules.room(pod)
+        room = self._scheduler.rules.room(pod)
         if excess([each.request.within(room) for each in smallest if each.request is not None], requester=str(name)):
             return None
         closed = self._nominated.closed_to({member.uid for member in members}, pod.priority)
@@ -178,21 +178,21 @@ class GangPlanner:
 
     def _other_waiting_members(self, group: PodGroup, first: ParsedPod) -> list[ParsedPod]:
         """The members other than `first` that have no node yet, the largest first."""
-        ledger = self._capacity.ledger
+        ledger = self._cluster_state.ledger
         return [pod for uid, pod in group.waiting.items() if uid != first.uid and ledger.pod(uid).stage < Stage.BOUND]
 
     def _open_nodes(self, nodes: Sequence[str] | None, closed: Set[str]) -> Sequence[str] | None:
         if not closed:
             return nodes
-        return [node for node in (self._capacity.table.rows if nodes is None else nodes) if node not in closed]
+        return [node for node in (self._cluster_state.table.rows if nodes is None else nodes) if node not in closed]
 
     def _most_places(self, request: PodRequest | None) -> int:
         """How many members with this request fit at most."""
         if request is None:
             return 0
-        if request.native_devices and self._capacity.ledger.offers_native_devices(request.native_devices):
+        if request.native_devices and self._cluster_state.ledger.offers_native_devices(request.native_devices):
             return MAX_MEMBERS
-        return most_pods(request, self._capacity.table)
+        return most_pods(request, self._cluster_state.table)
 
 
 def _place_nominated(search: PlanSearch, pod: ParsedPod, nodes: Sequence[str] | None) -> bool:

@@ -6,10 +6,10 @@ Each member goes to the node, and to the GPUs, that its policy prefers given the
 from collections.abc import Iterable, Mapping, Sequence
 from typing import NamedTuple
 
-from lamina.controller.capacity.node_states import Capacity
-from lamina.controller.gangs.candidates import Candidates, RatedNodes, ScoredNodes
+from lamina.controller.capacity.cluster_state import ClusterState
+from lamina.controller.gangs.node_heap import Candidates, RatedNodes, ScoredNodes
 from lamina.controller.gangs.planned_nodes import PlannedNodes, TakenGpu
-from lamina.controller.scheduling.decisions import Decisions
+from lamina.controller.scheduling.scheduler import Scheduler
 from lamina.core.ledger import NOTHING, Taken, amounts, taken_by
 from lamina.core.quota_room import QuotaRoom
 from lamina.core.requests import PodRequest
@@ -58,13 +58,13 @@ class _Nodes(NamedTuple):
 class PlanSearch:
     """One search. `plan` has the places found so far; nothing is held."""
 
-    def __init__(self, capacity: Capacity, decisions: Decisions, *, within_quotas: bool = True) -> None:
+    def __init__(self, cluster_state: ClusterState, scheduler: Scheduler, *, within_quotas: bool = True) -> None:
         self.plan: GangPlan = {}
         self._within_quotas = within_quotas
-        self._capacity = capacity
-        self._decisions = decisions
-        self._trial = decisions.packing.trial()
-        self._planned = PlannedNodes(capacity)
+        self._cluster_state = cluster_state
+        self._scheduler = scheduler
+        self._trial = scheduler.packing.trial()
+        self._planned = PlannedNodes(cluster_state)
         self._asks: dict[str, Ask] = {}
         """By UID of members that the packing policy placed."""
         self._nodes: dict[Kind, _Nodes] = {}
@@ -139,11 +139,11 @@ class PlanSearch:
 
     def _find_nodes(self, pod: ParsedPod, request: PodRequest, nodes: Sequence[str] | None) -> _Nodes:
         """The nodes that fit the pod while nothing is planned."""
-        allowed = list(self._capacity.table.rows if nodes is None else nodes)
-        fitting = self._decisions.filter(pod, allowed).fitting
+        allowed = list(self._cluster_state.table.rows if nodes is None else nodes)
+        fitting = self._scheduler.filter(pod, allowed).fitting
         if self._within_quotas:
-            request = self._decisions.rules.bounded(pod, request)
-        ask = None if self._trial is None else self._decisions.packing.ask_trial(self._trial, request, pod.host_size)
+            request = self._scheduler.rules.bounded(pod, request)
+        ask = None if self._trial is None else self._scheduler.packing.ask_trial(self._trial, request, pod.host_size)
         if self._trial is not None and ask is not None:
             return _Nodes(request, RatedNodes(fitting, self._trial, ask), ask, {})
 

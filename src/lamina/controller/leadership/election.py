@@ -6,7 +6,7 @@ clock that jumps has no effect; the times written in the Lease are for people.
 
 A holder counts from before it sent the renewal, and for less than the Lease's duration, so it stops before another
 replica may take over. That keeps two replicas from working against each other. It is not what keeps a GPU from being
-granted twice, because a process may be paused between reading the clock and writing: `turns` prevents that.
+granted twice, because a process may be paused between reading the clock and writing: `placement_lease` prevents that.
 """
 
 import asyncio

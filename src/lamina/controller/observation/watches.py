@@ -7,9 +7,9 @@ import asyncio
 from collections.abc import Callable, Iterable, Sequence
 from functools import partial
 
-from lamina.controller.capacity.pod_mix import PodKind, pod_kind
+from lamina.controller.capacity.request_mix import PodKind, pod_kind
 from lamina.controller.context import Context
-from lamina.controller.observation.own_writes import OwnWrites
+from lamina.controller.observation.write_barrier import WriteBarrier
 from lamina.core.gpus import Inventory
 from lamina.core.host_size import HostSize, offered_by
 from lamina.core.nodes import is_discouraged, kept_out
@@ -64,9 +64,9 @@ class Watches:
         self._set_aside = context.set_aside
         self._kube = context.kube
         self._ledger = context.ledger
-        self._host, self._pod_mix = context.capacity.host, context.capacity.pod_mix
+        self._host, self._request_mix = context.cluster_state.host, context.cluster_state.request_mix
         self._quotas = context.quotas
-        self._claims = context.capacity.claims
+        self._claims = context.cluster_state.claims
         self._claims.changed = self._update_inventory
         self._inventories: dict[str, tuple[Inventory, tuple[str, ...]]] = {}
         self.inventory_statuses: dict[str, Object] = {}
@@ -90,7 +90,7 @@ class Watches:
         """Nodes that have a taint with PreferNoSchedule."""
         self._unlisted = {resource.plural for resource in self._handlers}
         self.synced = asyncio.Event()
-        self.own_writes = OwnWrites()
+        self.write_barrier = WriteBarrier()
 
     @property
     def unlisted(self) -> list[str]:
@@ -162,7 +162,7 @@ class Watches:
             self._handle(resource, kind, obj)
             if resource in (GRANTS, PODS) and kind != DELETED:
                 written = obj[_STATE].node if resource is PODS else obj["metadata"]["uid"]
-                self.own_writes.report(resource, _name(obj), written)
+                self.write_barrier.report(resource, _name(obj), written)
 
     def _handle(self, resource: Resource, kind: str, obj: Object) -> None:
         name = _name(obj)
@@ -215,9 +215,9 @@ class Watches:
         if kind == DELETED or state.ended:
             self._host.remove_pod(uid)
         elif state.node and self._host.observe_pod(uid, state.node, pod.size):
-            self._pod_mix.count_on_node(state.node, pod)
+            self._request_mix.count_on_node(state.node, pod)
         if kind == ADDED:
-            self._pod_mix.count(pod)
+            self._request_mix.count(pod)
         if obj[_RESIZED] is not None and kind != DELETED and state.node and not state.ended:
             self.resized_pods[uid] = obj[_RESIZED]
         else:

@@ -2,7 +2,7 @@
 
 import numpy as np
 
-from lamina.controller.capacity.node_states import Capacity
+from lamina.controller.capacity.cluster_state import ClusterState
 from lamina.core.gpus import Mode
 from lamina.core.host_size import UNKNOWN_HOST, HostSize
 from lamina.core.requests import GpuSelector, PodRequest
@@ -21,8 +21,8 @@ _SHARING = Mode.QUOTA, Mode.MPS
 class FreeArrays:
     """`cluster` is replaced when it has grown or there are new kinds of GPUs; `version` counts the latter."""
 
-    def __init__(self, capacity: Capacity) -> None:
-        self._capacity = capacity
+    def __init__(self, cluster_state: ClusterState) -> None:
+        self._cluster_state = cluster_state
         self._kinds: dict[_GpuKind, int] = {_NO_GPU: 0}
         self._hardware: set[int] = set()
         """Numbers that the table gave to nodes of one hardware, all of whose kinds of GPUs are in `_kinds`."""
@@ -33,9 +33,9 @@ class FreeArrays:
 
     def refresh(self) -> Longs | None:
         """Update the arrays. Returns the rows that changed, or None where the arrays are new."""
-        table = self._capacity.table
+        table = self._cluster_state.table
         rows = table.since(self._stamp)
-        hosts = [row for node in self._capacity.host.pop_changed() if (row := table.rows.get(node)) is not None]
+        hosts = [row for node in self._cluster_state.host.pop_changed() if (row := table.rows.get(node)) is not None]
         if not rows.size and not hosts:
             return rows
         self._stamp = table.stamp
@@ -83,7 +83,7 @@ class FreeArrays:
         return Cluster(cpu, memory, np.full((rows, width), -1, np.int32), *zeros, *full)
 
     def _has_new_kinds(self, rows: Longs) -> bool:
-        table = self._capacity.table
+        table = self._cluster_state.table
         if self._numbering != table.numbering:
             self._numbering, self._hardware = table.numbering, set()
         hardware = set(table.kinds[rows].tolist())
@@ -93,14 +93,14 @@ class FreeArrays:
         return not self._kinds.keys() >= self._kinds_in(rows)
 
     def _kinds_in(self, rows: Longs) -> set[_GpuKind]:
-        columns = self._capacity.table.columns(rows)
+        columns = self._cluster_state.table.columns(rows)
         usable = columns.present & (columns.capacity > 0) & (columns.cores_capacity > 0)
         cells = np.stack([part[usable] for part in (columns.model, columns.capacity, columns.cores_capacity)], axis=1)
-        models = list(self._capacity.table.models)
+        models = list(self._cluster_state.table.models)
         return {(models[model], *amounts) for model, *amounts in np.unique(cells, axis=0).tolist()} - {_NO_GPU}
 
     def _write(self, rows: Longs) -> None:
-        table, cluster, width = self._capacity.table, self.cluster, self.cluster.kind.shape[1]
+        table, cluster, width = self._cluster_state.table, self.cluster, self.cluster.kind.shape[1]
         columns = table.columns(rows)
         kind = np.full((len(rows), width), -1, np.int32)
         for (model, capacity, cores), number in self._kinds.items():
@@ -116,7 +116,7 @@ class FreeArrays:
         cluster.slots[rows] = columns.free_slots[:, :width] * free
         for row in rows.tolist():
             state = table.states[row]
-            host = UNKNOWN_HOST if state is None else self._capacity.host.free(state.name)
+            host = UNKNOWN_HOST if state is None else self._cluster_state.host.free(state.name)
             cluster.cpu[row], cluster.memory[row] = host.clamped()
 
 

@@ -14,7 +14,7 @@ import ctypes
 import numpy as np
 
 from lamina import native
-from lamina.controller.capacity.node_states import Capacity
+from lamina.controller.capacity.cluster_state import ClusterState
 from lamina.controller.packing.free_arrays import FreeArrays
 from lamina.controller.packing.trial import PackingTrial
 from lamina.core.host_size import HostSize
@@ -40,16 +40,16 @@ _MOST_KINDS_KEPT = 64
 class PackingPolicy:
     """Ratings of nodes and GPUs for pods that use the packing policy. `run` must run for it to learn."""
 
-    def __init__(self, capacity: Capacity) -> None:
-        self._capacity = capacity
+    def __init__(self, cluster_state: ClusterState) -> None:
+        self._cluster_state = cluster_state
         self._library = ctypes.CDLL(str(native.path(LIBRARY)))
-        self._arrays = FreeArrays(capacity)
+        self._arrays = FreeArrays(cluster_state)
         self._packer = Packer(self._library, self._arrays.cluster)
         self._schedule = LearningSchedule()
         self._learned_version = self._tried_version = -1
         self._changed_rows: list[set[int]] = []
         """For each computation in a thread, the rows that have changed since it started."""
-        self._set_aside = capacity.set_aside
+        self._set_aside = cluster_state.set_aside
 
     @property
     def learned(self) -> bool:
@@ -70,7 +70,7 @@ class PackingPolicy:
     async def learn(self) -> None:
         """Learn the policy for the pods observed so far, if it would differ."""
         self._refresh()
-        arrived, version = self._capacity.pod_mix.requests.arrived, self._arrays.version
+        arrived, version = self._cluster_state.request_mix.requests.arrived, self._arrays.version
         if not arrived or (not self._schedule.due(arrived) and version == self._tried_version):
             return
         self._tried_version = version
@@ -114,7 +114,7 @@ class PackingPolicy:
         with self._set_aside.around(_KIND, "rating planned places"):
             self._refresh()
             if (policy := self._packer.policy) is not None:
-                return PackingTrial(self._packer.snapshot(policy), self._capacity.table.rows)
+                return PackingTrial(self._packer.snapshot(policy), self._cluster_state.table.rows)
         return None
 
     def ask_trial(self, trial: PackingTrial, request: PodRequest, size: HostSize) -> Ask | None:
@@ -155,7 +155,7 @@ class PackingPolicy:
         if PACKING not in chain(request.gpu_policy):
             return frozenset()
         self._refresh()
-        table = self._capacity.table
+        table = self._cluster_state.table
         state, ask = table.state(node), self._arrays.ask(request, size)
         if state is None or ask is None:
             return frozenset()
@@ -164,9 +164,9 @@ class PackingPolicy:
 
     def _mix(self) -> Mix | None:
         """The pods observed so far in the arrays' terms; None where the arrays can express none of them."""
-        pod_mix, cluster = self._capacity.pod_mix, self._arrays.cluster
+        request_mix, cluster = self._cluster_state.request_mix, self._arrays.cluster
         counts: RequestCounts[Ask] = RequestCounts()
-        for pod, number in pod_mix.requests.counts.items():
+        for pod, number in request_mix.requests.counts.items():
             try:
                 ask = self._arrays.ask(pod.request, pod.size)
             except Exception as error:
@@ -176,7 +176,9 @@ class PackingPolicy:
                 counts.counts[ask] = counts.counts.get(ask, 0) + number
         if not counts.counts:
             return None
-        other_cpu = sum(cpu for node, cpu in pod_mix.cpu_of_other_pods.items() if node in self._capacity.table.rows)
+        other_cpu = sum(
+            cpu for node, cpu in request_mix.cpu_of_other_pods.items() if node in self._cluster_state.table.rows
+        )
         other_pods = Ask(other_cpu, 0, 0, (0,) * len(cluster.full_memory), 0)
         return Mix.of({**counts.counts, other_pods: 1}, cluster.full_memory, cluster.full_cores, cluster.supply())
 

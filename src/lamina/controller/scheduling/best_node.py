@@ -10,7 +10,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from lamina.controller.pending_pods import PendingPods
-from lamina.controller.scheduling.decisions import Decisions, FilterResult
+from lamina.controller.scheduling.scheduler import FilterResult, Scheduler
 from lamina.ledger.pods import ParsedPod
 
 _PREFERRED = "preferredDuringSchedulingIgnoredDuringExecution"
@@ -21,9 +21,9 @@ class BestNode:
     """`discouraged` are the nodes that have a taint with PreferNoSchedule."""
 
     def __init__(
-        self, decisions: Decisions, pending: PendingPods, discouraged: set[str] | frozenset[str] = frozenset()
+        self, scheduler: Scheduler, pending: PendingPods, discouraged: set[str] | frozenset[str] = frozenset()
     ) -> None:
-        self._decisions = decisions
+        self._scheduler = scheduler
         self._pending = pending
         self._discouraged = discouraged
 
@@ -32,7 +32,7 @@ class BestNode:
         known = self._pending.tried(pod)
         if len(result.fitting) < 2 or not pod.uid or known.sent_to_one or self._has_preferences(pod, result):
             return result
-        scores = self._decisions.scores(pod, result.fitting)
+        scores = self._scheduler.scores(pod, result.fitting)
         if not scores.values.any():
             return result  # the policy prefers none of them, such as nodes whose devices kubelet allocates
         known.sent_to_one = True

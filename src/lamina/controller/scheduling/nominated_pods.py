@@ -12,7 +12,7 @@ from collections.abc import Iterable, Iterator, Set
 from typing import NamedTuple
 
 from lamina.controller.context import Context
-from lamina.controller.scheduling.decisions import FilterResult
+from lamina.controller.scheduling.scheduler import FilterResult
 from lamina.core.ledger import beyond
 from lamina.core.requests import PodRequest
 from lamina.ledger.holds import Hold, Why
@@ -38,7 +38,7 @@ class NominatedPods:
 
     def __init__(self, context: Context, leaving: Set[str] = frozenset()) -> None:
         self._context = context
-        self._capacity = context.capacity
+        self._cluster_state = context.cluster_state
         self._pending = context.pending
         self._leaving = leaving
         self._nominations: dict[str, Nomination] = {}
@@ -62,7 +62,7 @@ class NominatedPods:
     def rooms(self) -> Iterator[Hold]:
         """The room that is held for each pod now: what it would take if those that are leaving were gone."""
         self._expire()
-        totals = self._capacity.ledger.totals
+        totals = self._cluster_state.ledger.totals
         by_node: dict[str, list[Nomination]] = {}
         for each in self._others(frozenset(), float("-inf"), set(self._pending.nominated.values())):
             if not totals.holds(each.pod.uid, each.node):  # being placed: the ledger has its place
@@ -70,7 +70,7 @@ class NominatedPods:
         for node, here in by_node.items():
             leaving = frozenset().union(*(each.victims for each in here))
             theirs = totals.taken_of_pods(node, leaving)
-            places = self._capacity.places_without(node, [each.request for each in here], leaving)
+            places = self._cluster_state.places_without(node, [each.request for each in here], leaving)
             for each, taken in zip(here, places, strict=True):
                 if taken:
                     uncounted = beyond(taken, theirs)
@@ -82,7 +82,7 @@ class NominatedPods:
         node, request = pod.nominated_node, pod.request
         if not node or request is None:
             return False
-        return self._capacity.fits_without(node, [self._context.rules.bounded(pod, request)], self._leaving)
+        return self._cluster_state.fits_without(node, [self._context.rules.bounded(pod, request)], self._leaving)
 
     def restrict(self, pod: ParsedPod, result: FilterResult) -> FilterResult:
         """The filter's answer without nodes where the pod would take the room of others."""
@@ -124,7 +124,7 @@ class NominatedPods:
 
         Room that is not there is not held. A pod that is being bound holds its place in the ledger.
         """
-        config, totals = self._context.configuration.value, self._capacity.ledger.totals
+        config, totals = self._context.configuration.value, self._cluster_state.ledger.totals
         named = [
             (other, node)
             for uid, node in self._pending.nominated.items()
@@ -133,7 +133,7 @@ class NominatedPods:
             if uid not in uids and other.priority >= priority
         ]
         for other, node in sorted(named, key=lambda each: -each[0].priority)[:MOST_OBSERVED]:
-            if other.request is not None and self._capacity.fits_without(node, [other.request], self._leaving):
+            if other.request is not None and self._cluster_state.fits_without(node, [other.request], self._leaving):
                 yield Nomination(other, other.request, node, self._leaving, float("inf"))
 
     def _owner(self, request: PodRequest, node: str, others: list[Nomination]) -> ParsedPod | None:
@@ -141,10 +141,10 @@ class NominatedPods:
         here = [each for each in others if each.node == node]
         leaving = frozenset().union(*(each.victims | {each.pod.uid} for each in here))
         requests = [*(each.request for each in here), request]
-        return None if self._capacity.fits_without(node, requests, leaving) else here[0].pod
+        return None if self._cluster_state.fits_without(node, requests, leaving) else here[0].pod
 
     def _expire(self) -> None:
-        now, ledger = self._context.now(), self._capacity.ledger
+        now, ledger = self._context.now(), self._cluster_state.ledger
         for uid, each in list(self._nominations.items()):
             if each.until <= now or ledger.pod(uid).stage >= Stage.BOUND:
                 self.withdraw(uid)

@@ -12,7 +12,7 @@ from collections.abc import Callable, Iterable
 
 from lamina.controller.context import Context
 from lamina.controller.pending_pods import PendingPod
-from lamina.controller.scheduling.expected_binds import ExpectedBinds
+from lamina.controller.scheduling.assumed_pods import AssumedPods
 from lamina.errors import Outside
 from lamina.ports.kube import PODS
 
@@ -30,23 +30,23 @@ class Requeue:
     of refused pods.
     """
 
-    def __init__(self, context: Context, expected: ExpectedBinds, leading: Callable[[], bool]) -> None:
+    def __init__(self, context: Context, assumed: AssumedPods, leading: Callable[[], bool]) -> None:
         self._context = context
-        self._expected = expected
+        self._assumed = assumed
         self._leading = leading
         self._led = False
         self._unwatched_ends = 0
 
     async def reconcile(self) -> None:
         """Called once a second."""
-        self._expected.lapse()
-        freed_since, allowed = self._expected.freed_since(), self._context.quotas.take_changed()
+        self._assumed.lapse()
+        freed_since, allowed = self._assumed.freed_since(), self._context.quotas.take_changed()
         led, self._led = self._led, self._leading()
         begins = self._led and not led
         if begins:
             for pod in self._context.pending:
                 pod.waits = pod.waits or pod.reported is not None
-        ended = self._context.ledger.silent_releases + self._context.capacity.claims.deallocations
+        ended = self._context.ledger.silent_releases + self._context.cluster_state.claims.deallocations
         everything = begins or ended != self._unwatched_ends
         self._unwatched_ends = ended
         await self._retry(

@@ -10,7 +10,7 @@ from msgspec import Struct
 from msgspec.structs import FieldInfo
 
 from lamina.controller.extender.node_lists import NodeLists
-from lamina.controller.scheduling.decisions import FilterResult
+from lamina.controller.scheduling.scheduler import FilterResult
 from lamina.dialects import check_pod
 from lamina.errors import BadInput
 from lamina.ports.kube import Object

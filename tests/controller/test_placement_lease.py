@@ -1,11 +1,11 @@
-"""Turns: who has not read the grants that came before gets none."""
+"""Turns on the placement Lease: who has not read the grants that came before gets none."""
 
 import asyncio
 
 import pytest
 
-from lamina.controller.binding import turns
-from lamina.controller.binding.turns import Turns
+from lamina.controller.binding import placement_lease
+from lamina.controller.binding.placement_lease import PlacementLease
 from lamina.core.component_names import TURNS_LEASE
 from lamina.errors import NotYet
 from lamina.ledger.ledger import DoesNotFit
@@ -19,7 +19,7 @@ class Replica:
     def __init__(self, kube: FakeKube, name: str, *, distance_s: float = 0.0) -> None:
         self.read: list[str] = []
         self.clock = FakeClock()
-        self.turns = Turns(
+        self.turns = PlacementLease(
             kube,
             self.clock,
             name,
@@ -184,7 +184,7 @@ async def test_who_never_gets_a_turn_says_so() -> None:
 
 
 async def test_nodes_that_are_long_gone_are_forgotten(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(turns, "MOST_SCOPES", 3)
+    monkeypatch.setattr(placement_lease, "MOST_SCOPES", 3)
     one = Replica(FakeKube(), "one")
     for name in ("a", "b", "a", "c", "d", "a", "b"):
         await one.turns.take(name, fits)

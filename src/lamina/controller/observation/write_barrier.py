@@ -25,7 +25,7 @@ class _Write:
     reported: str = ""
 
 
-class OwnWrites:
+class WriteBarrier:
     """Grants and bindings by namespace and name, each with the epoch of turns in which it began."""
 
     def __init__(self) -> None:

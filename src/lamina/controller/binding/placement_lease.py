@@ -9,7 +9,7 @@ One Lease orders the binds of all replicas, and each grant takes a turn on it:
 
 An epoch is a time in which only this replica had turns, as far as it knows. It begins with reading the Lease. Before a
 bind counts on a turn, it reads the grants and pods of its node once in that epoch, and of its namespace where quotas
-limit GPUs, unless its watches have reported everything that was written before the epoch, see `own_writes`. So a
+limit GPUs, unless its watches have reported everything that was written before the epoch, see `write_barrier`. So a
 replica whose turn succeeds knows every grant there whose turn came before: its own, and those of other replicas, which
 it read after their turn. A grant that was not yet written then takes a later turn, and that turn fails for a replica
 that has not begun another epoch, in which it reads this grant.
@@ -25,7 +25,7 @@ from collections.abc import Awaitable, Callable
 from dataclasses import dataclass, field
 
 from lamina.configuration import CONFIG_MAP_NAMESPACE as NAMESPACE
-from lamina.controller.observation.own_writes import OwnWrites
+from lamina.controller.observation.write_barrier import WriteBarrier
 from lamina.core.component_names import TURNS_LEASE
 from lamina.errors import NotYet
 from lamina.ports.clock import Clock
@@ -54,7 +54,7 @@ class _Scope:
     epoch: int = 0
 
 
-class Turns:
+class PlacementLease:
     """Takes turns in the name of one replica."""
 
     def __init__(
@@ -65,7 +65,7 @@ class Turns:
         *,
         catch_up: CatchUp,
         catch_up_namespace: CatchUp,
-        writes: OwnWrites | None = None,
+        writes: WriteBarrier | None = None,
         distance_s: float = 0.0,
     ) -> None:
         """`writes` know what the watches have reported; without them, each node and namespace is read."""
@@ -73,7 +73,7 @@ class Turns:
         self._clock = clock
         self._identity = identity
         self._catch_up, self._catch_up_namespace = catch_up, catch_up_namespace
-        self._writes = writes or OwnWrites()
+        self._writes = writes or WriteBarrier()
         self._distance_s = distance_s
         self._lock = asyncio.Lock()
         self._lease: Object | None = None

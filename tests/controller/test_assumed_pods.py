@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from lamina.controller.scheduling.expected_binds import EXPECTED_S
+from lamina.controller.scheduling.assumed_pods import ASSUMED_S
 from lamina.controller.scheduling.requeue import RETRY
 from lamina.core.host_size import HostSize
 from lamina.ports.clock import FakeClock
@@ -71,7 +71,7 @@ async def test_room_without_a_bind_becomes_free_and_pods_refused_for_it_are_trie
         await decided(cluster, pod)
     assert await decided(cluster, pods[4]) == ""
     assert isinstance(cluster.clock, FakeClock)
-    for _ in range(int(EXPECTED_S) - 1):
+    for _ in range(int(ASSUMED_S) - 1):
         await cluster.clock.advance(1.0)
         assert await decided(cluster, pods[4]) == ""
 
@@ -119,13 +119,13 @@ async def test_the_pod_gets_the_gpu_that_was_held_for_it() -> None:
     bench.offer("node-0", *gpus(2))
     first, second = [await bench.pod(name, gpumem=20_000) for name in ("first", "second")]
     for pod in (first, second):
-        bench.expected.expect(bench.parse(pod), "node-0")
+        bench.assumed.assume(bench.parse(pod), "node-0")
     held = {gpu: bench.memory(gpu=gpu) for gpu in ("GPU-0", "GPU-1")}
     assert held == {"GPU-0": 20_000, "GPU-1": 20_000}
     for pod in (second, first):
-        bench.expected.confirm(pod["metadata"]["uid"], "node-0")
+        bench.assumed.confirm(pod["metadata"]["uid"], "node-0")
         assert await bench.bind(pod) == ""
-        bench.expected.settle(pod["metadata"]["uid"])
+        bench.assumed.settle(pod["metadata"]["uid"])
     granted = [grant["spec"]["containers"][0]["shares"][0]["gpu"] for grant in await bench.grants()]
     assert sorted(granted) == ["GPU-0", "GPU-1"]
     assert {gpu: bench.memory(gpu=gpu) for gpu in held} == held, "nothing is counted twice"
@@ -134,7 +134,7 @@ async def test_the_pod_gets_the_gpu_that_was_held_for_it() -> None:
 async def test_cpu_and_memory_count_from_the_decision_on() -> None:
     """So the packing policy sees decisions whose binds have not been reported. Two nodes, and a pod without a bind."""
     bench = Bench()
-    host, size = bench.capacity.host, HostSize(4000, 1024)
+    host, size = bench.cluster_state.host, HostSize(4000, 1024)
     for node in NODES:
         bench.offer(node, *gpus(1, prefix=node))
         host.observe_node(node, HostSize(8000, 4096))
@@ -145,23 +145,23 @@ async def test_cpu_and_memory_count_from_the_decision_on() -> None:
     def free() -> list[int]:
         return [host.free(node).cpu for node in NODES]
 
-    bench.expected.expect(parsed, "node-0")
+    bench.assumed.assume(parsed, "node-0")
     assert free() == [4000, 8000]
-    bench.expected.confirm(parsed.uid, "node-1")
+    bench.assumed.confirm(parsed.uid, "node-1")
     assert free() == [8000, 4000]
-    bench.expected.settle(parsed.uid)
+    bench.assumed.settle(parsed.uid)
     assert free() == [8000, 4000], "until a watch reports it"
     assert host.observe_pod(parsed.uid, "node-1", size)
-    bench.clock.time += EXPECTED_S
-    bench.expected.lapse()
+    bench.clock.time += ASSUMED_S
+    bench.assumed.lapse()
     assert free() == [8000, 4000]
     host.remove_pod(parsed.uid)
-    bench.expected.expect(parsed, "node-0")
-    bench.expected.withdraw(parsed.uid)
+    bench.assumed.assume(parsed, "node-0")
+    bench.assumed.withdraw(parsed.uid)
     assert free() == [8000, 8000], "it is tried again"
-    bench.expected.expect(parsed, "node-0")
-    bench.clock.time += EXPECTED_S
-    bench.expected.lapse()
+    bench.assumed.assume(parsed, "node-0")
+    bench.clock.time += ASSUMED_S
+    bench.assumed.lapse()
     assert free() == [8000, 8000], "no bind came"
 
 
@@ -184,11 +184,11 @@ async def test_the_hold_of_an_attempt_to_bind_is_left_alone() -> None:
     bench.offer("node-0", *gpus(1))
     pod = await bench.pod("first", gpumem=20_000)
     uid = pod["metadata"]["uid"]
-    bench.expected.expect(bench.parse(pod), "node-0")
-    bench.expected.confirm(uid, "node-0")
+    bench.assumed.assume(bench.parse(pod), "node-0")
+    bench.assumed.confirm(uid, "node-0")
     assert "lost" in await bench.bind(pod)
-    bench.expected.settle(uid)
-    assert bench.memory() == 20_000 and bench.expected.freed_since() is None
-    bench.expected.expect(bench.parse(pod), "node-0")
-    bench.expected.withdraw(uid)
+    bench.assumed.settle(uid)
+    assert bench.memory() == 20_000 and bench.assumed.freed_since() is None
+    bench.assumed.assume(bench.parse(pod), "node-0")
+    bench.assumed.withdraw(uid)
     assert bench.memory() == 20_000

@@ -8,7 +8,7 @@ from msgspec import Struct
 from numpy.typing import NDArray
 
 from lamina.config_source.live import LiveConfiguration
-from lamina.controller.capacity.node_states import Capacity
+from lamina.controller.capacity.cluster_state import ClusterState
 from lamina.controller.packing.policy import PackingPolicy
 from lamina.controller.scheduling.scores import HIGHEST_SCORE, NodeScores, stretched, with_single_best
 from lamina.core.grants import ContainerGrant
@@ -54,14 +54,14 @@ class FilterResult(Struct, kw_only=True):
     cause: str = "other"
 
 
-class Decisions:
+class Scheduler:
     """Reads the ledger and changes nothing."""
 
-    def __init__(self, capacity: Capacity, quotas: ResourceQuotas, configuration: LiveConfiguration) -> None:
-        self._capacity = capacity
+    def __init__(self, cluster_state: ClusterState, quotas: ResourceQuotas, configuration: LiveConfiguration) -> None:
+        self._cluster_state = cluster_state
         self._configuration = configuration
-        self.rules = PodRules(capacity.ledger, quotas, capacity.claims)
-        self.packing = PackingPolicy(capacity)
+        self.rules = PodRules(cluster_state.ledger, quotas, cluster_state.claims)
+        self.packing = PackingPolicy(cluster_state)
 
     def filter(self, pod: ParsedPod, nodes: list[str]) -> FilterResult:
         """Which of `nodes` can take the pod; all of them where it requests no GPU."""
@@ -70,7 +70,7 @@ class Decisions:
         request = pod.request
         if request is None:
             return FilterResult(fitting=nodes)
-        if request.native_devices and self._capacity.ledger.offers_native_devices(request.native_devices):
+        if request.native_devices and self._cluster_state.ledger.offers_native_devices(request.native_devices):
             return self._filter_with_native_devices(pod, request, nodes)
         return self._survey(pod, request, nodes)
 
@@ -82,7 +82,7 @@ class Decisions:
 
     def uses_native_devices(self, request: PodRequest, node: str) -> bool:
         """Whether the node offers without grants all that the pod requests: kube-scheduler and kubelet count it."""
-        inventory = self._capacity.ledger.inventory(node)
+        inventory = self._cluster_state.ledger.inventory(node)
         return inventory is not None and inventory.offers_native_devices(request.native_devices)
 
     async def warm_up(self, pod: ParsedPod) -> None:
@@ -92,11 +92,11 @@ class Decisions:
 
     def scores(self, pod: ParsedPod, nodes: list[str]) -> NodeScores:
         """How well each of these nodes suits the pod."""
-        request, table = pod.request, self._capacity.table
+        request, table = pod.request, self._cluster_state.table
         if request is None or not table.rows:  # the last inventory may disappear between filter and prioritize
             return NodeScores.zero(nodes)
         rows = table.rows_of(nodes)
-        fits = self._capacity.survey(self.bounded(pod, request)).verdicts_on(rows) == FITS
+        fits = self._cluster_state.survey(self.bounded(pod, request)).verdicts_on(rows) == FITS
         packed = self.packing.node_values(request, pod.host_size)
         by_row = node_score(request.node_policy, table.usage) if packed is None else packed
         values = np.where(fits, by_row[rows], 0.0)
@@ -115,7 +115,7 @@ class Decisions:
         """
         if self._configuration.value.node_policy != PACKING or not self.packing.learned:
             return NodeScores.zero([])
-        rows = self._capacity.table.rows_of(nodes)
+        rows = self._cluster_state.table.rows_of(nodes)
         if (without := rows < 0).any():
             return NodeScores(nodes, np.where(without, HIGHEST_SCORE, 0))
         by_row = self.packing.node_values(None, pod.host_size)
@@ -126,14 +126,14 @@ class Decisions:
 
     def place(self, pod: ParsedPod, request: PodRequest, node: str) -> PodPlacement | Misfit | None:
         """The shares that the pod would get on the node now; None where the node offers no GPUs."""
-        state = self._capacity.state(node, without=pod.uid)
+        state = self._cluster_state.state(node, without=pod.uid)
         if state is None:
             return None
         return fit(self.bounded(pod, request), state, self.packing.best_gpus(request, pod.host_size, node))
 
     def check_holdings(self, pod: ParsedPod, node: str, containers: Iterable[ContainerGrant]) -> None:
         """Raises DoesNotFit where these shares of the node, which the pod holds, exceed what others or quotas leave."""
-        self._capacity.ledger.verify_holdings(pod.uid, node)
+        self._cluster_state.ledger.verify_holdings(pod.uid, node)
         self.check_quotas(pod, containers)
 
     def check_quotas(self, pod: ParsedPod, containers: Iterable[ContainerGrant]) -> None:
@@ -173,15 +173,15 @@ class Decisions:
         return result
 
     def _survey(self, pod: ParsedPod, request: PodRequest, nodes: list[str]) -> FilterResult:
-        survey = self._capacity.survey(self.bounded(pod, request))
-        rows = self._capacity.table.rows_of(nodes)
+        survey = self._cluster_state.survey(self.bounded(pod, request))
+        rows = self._cluster_state.table.rows_of(nodes)
         verdicts = survey.verdicts_on(rows)
         placements = self._place_where_held(pod, request)
         held = {name: placement for name, placement in placements.items() if name in nodes}
         for name in held:
             verdicts[nodes.index(name)] = _NOT_SURVEYED
         fits = verdicts == FITS
-        fitting = self._capacity.table.choose(nodes, rows, fits)
+        fitting = self._cluster_state.table.choose(nodes, rows, fits)
         result = FilterResult(fitting=fitting, failed={}, unresolvable={})
         misses = _nodes_by_miss(survey, nodes, verdicts)
         if (without := verdicts == NO_NODE).any():
@@ -201,7 +201,7 @@ class Decisions:
 
     def _summarize(self, survey: Survey, offered: Sequence[str], misses: list[tuple[Miss, list[str]]]) -> str:
         """The text for people about all nodes, as `lamina why` prints it. kube-scheduler offered only some of them."""
-        table = self._capacity.table
+        table = self._cluster_state.table
         others = sorted(table.rows.keys() - set(offered))
         verdicts = survey.verdicts_on(table.rows_of(others))
         if fitting := int(np.count_nonzero(verdicts == FITS)):
@@ -210,7 +210,7 @@ class Decisions:
 
     def _most(self, request: PodRequest) -> tuple[int, int]:
         """The MiB and percent to which the request comes at most, on any GPUs. An instance may have a whole GPU."""
-        largest, partitioned = self._capacity.table.largest_mib, self._capacity.table.partitioned
+        largest, partitioned = self._cluster_state.table.largest_mib, self._cluster_state.table.partitioned
         memory = cores = 0
         for each in request.containers:
             memory += each.count * (largest if partitioned else each.memory_on(largest))
@@ -219,7 +219,7 @@ class Decisions:
 
     def _place_where_held(self, pod: ParsedPod, request: PodRequest) -> dict[str, PodPlacement | Misfit]:
         """Placements on the nodes where the pod holds something already, as if it held nothing."""
-        nodes = self._capacity.ledger.totals.nodes_of(pod.uid)
+        nodes = self._cluster_state.ledger.totals.nodes_of(pod.uid)
         placements = {name: self.place(pod, request, name) for name in nodes}
         return {name: placement for name, placement in placements.items() if placement is not None}
 

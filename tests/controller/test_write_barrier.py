@@ -7,7 +7,7 @@ from contextlib import asynccontextmanager
 
 import pytest
 
-from lamina.controller.observation.own_writes import OwnWrites
+from lamina.controller.observation.write_barrier import WriteBarrier
 from lamina.ports.clock import FakeClock
 from lamina.ports.kube import GRANTS, INVENTORIES, PODS, Object, Resource, Watched
 from tests.controller.binders import Bench
@@ -54,7 +54,7 @@ async def server_with(pods: int) -> tuple[StartingKube, list[Object]]:
     return server, [await server.create(PODS, admitted_pod(f"p{number}", gpu=1)) for number in range(pods)]
 
 
-def write(writes: OwnWrites, resource: Resource, *, epoch: int, order: str = "sr") -> None:
+def write(writes: WriteBarrier, resource: Resource, *, epoch: int, order: str = "sr") -> None:
     writes.begin(resource, "default/p", epoch)
     for step in order:
         (writes.succeeded if step == "s" else writes.report)(resource, "default/p", "written")
@@ -62,7 +62,7 @@ def write(writes: OwnWrites, resource: Resource, *, epoch: int, order: str = "sr
 
 @pytest.mark.parametrize("order", ["sr", "rs"])
 def test_an_epoch_is_reached_when_a_grant_and_a_binding_of_it_are_reported(order: str) -> None:
-    writes = OwnWrites()
+    writes = WriteBarrier()
     write(writes, GRANTS, epoch=2, order=order)
     assert not writes.reached(2)
     write(writes, PODS, epoch=2, order=order)
@@ -71,14 +71,14 @@ def test_an_epoch_is_reached_when_a_grant_and_a_binding_of_it_are_reported(order
 
 @pytest.mark.parametrize("order", ["", "s", "r"])
 def test_a_write_counts_once_it_has_succeeded_and_was_reported(order: str) -> None:
-    writes = OwnWrites()
+    writes = WriteBarrier()
     write(writes, GRANTS, epoch=1)
     write(writes, PODS, epoch=1, order=order)
     assert not writes.reached(1)
 
 
 def test_reports_of_other_writes_do_not_count() -> None:
-    writes = OwnWrites()
+    writes = WriteBarrier()
     write(writes, GRANTS, epoch=1)
     writes.report(PODS, "default/p", "written")
     writes.begin(PODS, "default/p", 1)

@@ -8,7 +8,7 @@ a pod can be bound only after the node and its Inventory exist.
 from collections.abc import Callable, Mapping, Sequence
 
 from lamina.config_source.live import LiveConfiguration
-from lamina.controller.scheduling.decisions import Decisions, FilterResult
+from lamina.controller.scheduling.scheduler import FilterResult, Scheduler
 from lamina.core.requests import PodRequest
 from lamina.dialects.template_nodes import template_inventory
 from lamina.errors import BadInput
@@ -17,11 +17,11 @@ from lamina.placement import Misfit, NodeState, fit, miss_of
 from lamina.ports.kube import Object
 
 
-class TemplateNodes:
+class AutoscalerNodes:
     """Reads the configuration and changes nothing. `exists` says whether the API server has a node of this name."""
 
-    def __init__(self, decisions: Decisions, configuration: LiveConfiguration, exists: Callable[[str], bool]) -> None:
-        self._decisions = decisions
+    def __init__(self, scheduler: Scheduler, configuration: LiveConfiguration, exists: Callable[[str], bool]) -> None:
+        self._scheduler = scheduler
         self._configuration = configuration
         self._exists = exists
 
@@ -31,7 +31,7 @@ class TemplateNodes:
 
     def filter(self, pod: ParsedPod, templates: Mapping[str, Object]) -> FilterResult:
         """On which new nodes the pod would fit."""
-        if refusal := self._decisions.rules.refused_everywhere(pod):
+        if refusal := self._scheduler.rules.refused_everywhere(pod):
             return FilterResult(fitting=[], error=refusal, summary=refusal)
         if pod.request is None:
             return FilterResult(fitting=list(templates))
@@ -60,9 +60,9 @@ class TemplateNodes:
         except BadInput as problem:
             return str(problem)
         if inventory.offers_native_devices(request.native_devices):
-            return self._decisions.rules.uncounted_devices(pod, request)
+            return self._scheduler.rules.uncounted_devices(pod, request)
         if request.only_native_reason:
             return request.only_native_reason
-        request = self._decisions.rules.bounded(pod, request)
+        request = self._scheduler.rules.bounded(pod, request)
         placement = fit(request, NodeState.of(inventory.node, inventory, rules=config.mig_rules))
         return miss_of(placement).reason if isinstance(placement, Misfit) else ""

@@ -6,7 +6,7 @@ from collections.abc import Iterator, Mapping, Sequence, Set
 
 from lamina.config_source.live import LiveConfiguration
 from lamina.controller.capacity.host_capacity import HostCapacity
-from lamina.controller.capacity.pod_mix import PodMix
+from lamina.controller.capacity.request_mix import RequestMix
 from lamina.core.gpus import Inventory
 from lamina.core.ledger import Taken, add, taken_by
 from lamina.core.requests import PodRequest
@@ -21,8 +21,8 @@ _MOST_SURVEYS = 128
 """How many kinds of pods have a cached survey; the one used longest ago is dropped first."""
 
 
-class Capacity:
-    """The free GPU capacity of each node, from the ledger's sums, next to `host`, `pod_mix` and `claims`.
+class ClusterState:
+    """The free GPU capacity of each node, from the ledger's sums, next to `host`, `request_mix` and `claims`.
 
     Nothing is placed on a node whose state cannot be computed: it is in `set_aside`, as everything else that this
     replica cannot use.
@@ -38,7 +38,7 @@ class Capacity:
         self.set_aside = set_aside or SetAside(log)
         self.ledger = Ledger(changed=self._mark_changed)
         self.host = HostCapacity()
-        self.pod_mix = PodMix()
+        self.request_mix = RequestMix()
         self._configuration = configuration
         self._table = NodeTable()
         self._changed: set[str] = set()

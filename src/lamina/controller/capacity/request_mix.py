@@ -52,7 +52,7 @@ def pod_kind(pod: ParsedPod) -> PodKind:
     return PodKind(request, pod.host_size, of_daemon_set)
 
 
-class PodMix:
+class RequestMix:
     """Counts by kind. Pods without GPUs count by their node, because most nodes may have no GPU."""
 
     def __init__(self) -> None:

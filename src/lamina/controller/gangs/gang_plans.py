@@ -36,7 +36,7 @@ class FilteredGang:
             self.allowed[pod.template] = nodes
 
 
-class FilteredGangs:
+class GangPlans:
     """By name. The places of plans are held in the ledger."""
 
     def __init__(self, context: Context) -> None:

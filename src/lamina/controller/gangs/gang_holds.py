@@ -34,7 +34,7 @@ class HeldGang:
     complete: asyncio.Event = field(default_factory=asyncio.Event)
 
 
-class HeldGangs:
+class GangHolds:
     """By name. Places are held in the ledger."""
 
     def __init__(self, context: Context) -> None:

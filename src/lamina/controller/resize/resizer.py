@@ -18,11 +18,11 @@ from collections.abc import Callable, Mapping
 
 from msgspec import structs
 
+from lamina.controller.binding.placement_lease import PlacementLease
 from lamina.controller.binding.pod_locks import PodLocks
-from lamina.controller.binding.turns import Turns
 from lamina.controller.compat.annotations import share_annotations
 from lamina.controller.context import Context
-from lamina.controller.scheduling.decisions import Decisions
+from lamina.controller.scheduling.scheduler import Scheduler
 from lamina.core.grants import ContainerSize, Grant
 from lamina.core.sizes import RESIZE_STATUS, AppliedSize, grows, raised, size_of, usable
 from lamina.errors import BadInput, LaminaError, NotYet, Outside
@@ -49,30 +49,30 @@ from lamina.ports.kube import GRANTS, PODS, EventRecorder, NotFound, Object, Unr
 log = logging.getLogger(__name__)
 
 
-class SizeChanges:
+class Resizer:
     """Of all pods; `pods` returns those that ask or have asked for another size."""
 
     def __init__(
         self,
         context: Context,
-        decisions: Decisions,
+        scheduler: Scheduler,
         events: EventRecorder,
         *,
-        turns: Turns,
+        placement_lease: PlacementLease,
         locks: PodLocks,
         pods: Callable[[], Mapping[str, ResizedPod]],
         leading: Callable[[], bool],
     ) -> None:
         self._context = context
         self._ledger = context.ledger
-        self._decisions = decisions
+        self._scheduler = scheduler
         self._events = events
-        self._turns = turns
+        self._placement_lease = placement_lease
         self._locks = locks
         self._pods = pods
         self._leading = leading
 
-    async def step(self) -> None:
+    async def reconcile(self) -> None:
         """Go on with every pod. What fails is tried again at the next call."""
         for uid, pod in list(self._pods().items()):
             if not self._leading():
@@ -198,16 +198,16 @@ class SizeChanges:
         Returns the object as it is then.
         """
         pod = self._context.parse(await self._context.kube.get(PODS, room.pod, namespace=record.namespace))
-        self._decisions.check_quotas(pod, room.containers)
+        self._scheduler.check_quotas(pod, room.containers)
         owner, now = (grant.pod_uid, record.namespace, grant.pod), self._context.now()
         self._ledger.hold(Hold.of_shares(*owner, grant.node, room.containers, now, Why.RESIZE))
         try:
             if room != grant:
                 obj = await self._write(obj, room)
-            await self._turns.take(
+            await self._placement_lease.take(
                 grant.node,
-                lambda: self._decisions.check_holdings(pod, grant.node, room.containers),
-                namespace=record.namespace if self._decisions.rules.room(pod) is not None else "",
+                lambda: self._scheduler.check_holdings(pod, grant.node, room.containers),
+                namespace=record.namespace if self._scheduler.rules.room(pod) is not None else "",
             )
         except Unreachable:
             raise
