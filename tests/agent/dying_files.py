@@ -3,10 +3,7 @@
 from pathlib import Path
 
 from lamina.ports.files import Files
-
-
-class Died(BaseException):
-    """The process is gone; nothing below may catch it."""
+from tests.worlds.deaths import Died
 
 
 class DyingFiles(Files):
@@ -20,15 +17,15 @@ class DyingFiles(Files):
         if self.left == 0 and self.torn:
             path.parent.mkdir(parents=True, exist_ok=True)
             path.with_name(f".{path.name}.tmp").write_bytes(content[: len(content) // 2])
-        self._step()
+        self.step()
         super().write(path, content, mode=mode)
 
     def make_folder(self, path: Path, *, mode: int = 0o755) -> None:
-        self._step()
+        self.step()
         super().make_folder(path, mode=mode)
 
     def remove(self, path: Path) -> None:
-        self._step()
+        self.step()
         super().remove(path)
 
     def remove_tree(self, path: Path) -> None:
@@ -36,10 +33,10 @@ class DyingFiles(Files):
             for inside in path.iterdir():
                 super().remove_tree(inside)
                 break
-        self._step()
+        self.step()
         super().remove_tree(path)
 
-    def _step(self) -> None:
+    def step(self) -> None:
         if self.left == 0:
             raise Died
         self.left -= 1

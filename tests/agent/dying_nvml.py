@@ -7,16 +7,14 @@ from lamina.agent.cleanup.leftovers import reconcile
 from lamina.core.mig import Placed
 from lamina.ports.nvml import FakeNvml
 from lamina.ports.nvml import MigInstanceFacts as MadeInstance
-from tests.agent.dying_files import Died, DyingFiles
+from tests.agent.dying_files import DyingFiles
 from tests.agent.mig_nodes import FACTS, partitioned_node
 from tests.agent.node import Node
+from tests.worlds.deaths import Died
 
 
 class Deaths(DyingFiles):
     """The process dies at its change number `at`, be it of the disk or of a GPU."""
-
-    def strike(self) -> None:
-        self._step()
 
     @property
     def due(self) -> bool:
@@ -30,7 +28,7 @@ class DyingNvml(FakeNvml):
 
     async def set_mig_mode(self, uuid: str, on: bool) -> bool:
         if self.deaths is not None:
-            self.deaths.strike()
+            self.deaths.step()
         return await super().set_mig_mode(uuid, on)
 
     async def create_mig(self, uuid: str, place: Placed) -> MadeInstance:
@@ -38,7 +36,7 @@ class DyingNvml(FakeNvml):
             await super().create_mig(uuid, place)
             self._halve(uuid, place)
         if self.deaths is not None:
-            self.deaths.strike()
+            self.deaths.step()
         return await super().create_mig(uuid, place)
 
     async def destroy_mig(self, uuid: str, instance: int) -> None:
@@ -46,7 +44,7 @@ class DyingNvml(FakeNvml):
             if each.id == instance and self.deaths is not None and self.deaths.due:
                 self._halve(uuid, Placed(each.profile, each.start))
         if self.deaths is not None:
-            self.deaths.strike()
+            self.deaths.step()
         await super().destroy_mig(uuid, instance)
 
     def _halve(self, uuid: str, place: Placed) -> None:

@@ -24,6 +24,7 @@ from lamina.ports.mps import FakeMps
 from lamina.ports.nvml import GpuFacts
 from lamina.ports.nvml.fake import FakeNvml, fake_gpus
 from tests.agent.node import fake_context
+from tests.worlds.deaths import Died, Life, MortalPort
 
 FACTS = fake_gpus(2, name="A100-PCIE-40GB", memory_mib=40960)
 FIRST, SECOND = (facts.uuid for facts in FACTS)
@@ -39,9 +40,11 @@ class Node:
         self.healthy = True
         self.events: list[MpsDaemon] = []
 
-    def start(self, replicas: int = 10, *, selected: bool = True, root: str = "mps") -> None:
+    def start(self, replicas: int = 10, *, selected: bool = True, root: str = "mps", life: Life | None = None) -> None:
         """`replicas` of each GPU by MPS; 0 is a node that grants shares."""
-        self.record = Record(self.root / "record.json", self.files)
+        life = life or Life()
+        mps, nvml, files = (MortalPort(port, life) for port in (self.mps, self.nvml, self.files))
+        self.record = Record(self.root / "record.json", files)
         offered = Replicated(name=GPU, offered=GPU, replicas=replicas)
         mode = Mode.MPS if replicas else Mode.WHOLE
         self.kind = NativeKind(offered, Strategy.MPS)
@@ -55,12 +58,12 @@ class Node:
             ),
             lambda: devices_in_use(self.record.allocations, mode),
         )
-        kept = DaemonJournal(self.root / "mps.json", self.files)
+        kept = DaemonJournal(self.root / "mps.json", files)
         self.daemons = DaemonSupervisor(
-            fake_context(self.root, nvml=self.nvml, record=self.record, clock=self.clock),
+            fake_context(self.root, nvml=nvml, record=self.record, clock=self.clock),
             self.offer,
             SharedGpus(replicas, self.root / root),
-            lifecycle=DaemonLifecycle(self.mps, self.nvml, kept, self.files, self.clock),
+            lifecycle=DaemonLifecycle(mps, nvml, kept, files, self.clock),
             report=self._reported,
         )
         self.observe()
@@ -97,6 +100,16 @@ class Node:
 
     async def _reported(self, daemon: MpsDaemon) -> None:
         self.events.append(daemon)
+
+
+async def died(node: Node, moment: int, replicas: int) -> bool:
+    """Whether an agent that starts now and has two looks dies at this moment, counted from 0."""
+    try:
+        node.start(replicas, life=Life(moment))
+        await node.reconcile(2)
+    except Died:
+        return True
+    return False
 
 
 def older(facts: GpuFacts) -> GpuFacts:

@@ -1,14 +1,12 @@
 """Ports that fail as no one expects, and an agent that runs on them."""
 
 import contextlib
-import inspect
 import json
 import tempfile
-from collections import Counter
 from collections.abc import AsyncIterator, Awaitable, Callable
 from dataclasses import replace
 from pathlib import Path
-from typing import Any, TypeVar
+from typing import TypeVar
 
 import grpc
 import pytest
@@ -32,6 +30,7 @@ from tests.agent.mig_nodes import FACTS, GPU
 from tests.agent.node import RESOURCE
 from tests.agent.running_agent import Running
 from tests.waiting import Otherwise, until
+from tests.worlds.planted import Mines
 
 T = TypeVar("T")
 SHARED = {"resources": [{"name": RESOURCE, "replicas": 4}]}
@@ -42,64 +41,6 @@ CONFIG = json.dumps(
 )
 LABEL = "nvidia.com/device-plugin.config"
 """NVIDIA's configurations are chosen by this label."""
-
-
-class Planted(Exception):
-    """No one expects it."""
-
-
-def raising(when: Callable[..., bool], original: Any) -> Any:
-    """`original`, but it raises an unexpected exception when `when` says so of its arguments."""
-
-    def planted(*arguments: Any, **options: Any) -> Any:
-        if when(*arguments):
-            raise Planted("planted")
-        return original(*arguments, **options)
-
-    return planted
-
-
-class Mines:
-    """Which calls fail now, such as `nvml.gpus`, and how often each has."""
-
-    def __init__(self) -> None:
-        self.armed = ""
-        self.raised: Counter[str] = Counter()
-
-    def step(self, call: str) -> None:
-        if call == self.armed:
-            self.raised[call] += 1
-            raise Planted(f"planted in {call}")
-
-    def around(self, port: str, original: object) -> Any:
-        """The port with mines behind every call."""
-        return MinedPort(port, original, self)
-
-    def before(self, call: str, original: Callable[..., Any]) -> Callable[..., Any]:
-        """The call with a mine before it."""
-
-        async def later(*arguments: Any, **options: Any) -> Any:
-            self.step(call)
-            return await original(*arguments, **options)
-
-        def now(*arguments: Any, **options: Any) -> Any:
-            self.step(call)
-            return original(*arguments, **options)
-
-        return later if inspect.iscoroutinefunction(original) else now
-
-
-class MinedPort:
-    """A port. Its attributes are the original's."""
-
-    def __init__(self, name: str, original: object, mines: Mines) -> None:
-        self._name = name
-        self._original = original
-        self._mines = mines
-
-    def __getattr__(self, name: str) -> Any:
-        found = getattr(self._original, name)
-        return self._mines.before(f"{self._name}.{name}", found) if callable(found) else found
 
 
 class MinedAgent(Running):

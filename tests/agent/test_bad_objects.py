@@ -31,7 +31,8 @@ from tests.agent import mps
 from tests.agent.mig_nodes import FACTS as CAPABLE
 from tests.agent.mig_nodes import admitted, instance, partitioned_node, start
 from tests.agent.node import FACTS, RESOURCE, Node, container
-from tests.agent.planted import LABEL, MinedAgent, Planted, raising
+from tests.agent.planted import LABEL, MinedAgent
+from tests.worlds.planted import Planted, raising
 
 BAD = "bad"
 

@@ -22,10 +22,10 @@ from lamina.ports.kube.fake import FakeKube
 from lamina.ports.kube.resources import Resource
 from lamina.ports.nvml import GpuProcess
 from tests.agent.claim_nodes import ClaimNode, result, sharing
-from tests.agent.dying_files import Died
 from tests.agent.dying_nvml import Deaths, DyingNvml
 from tests.agent.mig_nodes import FACTS, GPU, admitted, instance, on
 from tests.waiting import until
+from tests.worlds.deaths import Died
 
 SMALL, LARGE = "gpu-0-mig-1g5gb-19-6", "gpu-0-mig-3g20gb-9-4"
 

@@ -11,8 +11,9 @@ import pytest
 
 from lamina.agent.cleanup.leftovers import reconcile
 from lamina.ports.kube import PODS
-from tests.agent.dying_files import Died, DyingFiles
+from tests.agent.dying_files import DyingFiles
 from tests.agent.node import Node, container, share
+from tests.worlds.deaths import Died
 
 
 async def admitted(node: Node) -> None:

@@ -13,7 +13,7 @@ from lamina.ports import cgroups
 from lamina.ports.kube import PODS
 from lamina.ports.nvml.fake import FakeNvml
 from tests.agent.node import FACTS, GPU, Node, container
-from tests.agent.planted import Planted
+from tests.worlds.planted import Planted
 
 MIB = 1 << 20
 ID = "4f3c" * 16

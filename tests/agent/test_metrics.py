@@ -36,8 +36,8 @@ from lamina.ports.listener import Address
 from lamina.ports.nvml import GpuProcess, GpuReading
 from lamina.ports.nvml.fake import FakeNvml
 from tests.agent.node import FACTS, GPU, Node, container, share
-from tests.agent.planted import raising
 from tests.waiting import until
+from tests.worlds.planted import raising
 
 Series = dict[tuple[str, frozenset[str]], float]
 

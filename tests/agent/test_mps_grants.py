@@ -12,11 +12,11 @@ from lamina.core.grants import ComputePolicy, Share
 from lamina.core.mps import MpsState
 from lamina.errors import NotYet
 from lamina.ports.kube import PODS
-from lamina.ports.mps import FakeMps, MpsServiceDown
+from lamina.ports.mps import MpsServiceDown
 from lamina.ports.nvml import GpuProcess
-from tests.agent.fuse import Died
 from tests.agent.mig_nodes import partitioned_node
 from tests.agent.node import GPU, Node, container, share
+from tests.worlds.deaths import Died, Life, MortalPort
 
 FIRST, SECOND = GPU[:2]
 
@@ -191,11 +191,8 @@ async def test_what_the_node_offers_while_grants_share_by_mps(node: Node) -> Non
     assert inventory is not None and inventory.gpus[0].by_grant, "while the daemon still runs"
 
 
-@pytest.mark.parametrize("happens", [False, True], ids=["before", "after"])
-@pytest.mark.parametrize(("then", "steps"), [("client", 6), ("quota", 3)])
-async def test_killed_at_any_step_the_next_agent_comes_to_the_same_end(
-    tmp_path: Path, then: str, steps: int, happens: bool
-) -> None:
+@pytest.mark.parametrize(("then", "moments"), [("client", 12), ("quota", 6)])
+async def test_killed_at_any_step_the_next_agent_comes_to_the_same_end(tmp_path: Path, then: str, moments: int) -> None:
     for at in itertools.count():
         node = Node(tmp_path / str(at))
         await start(node, "a", client())
@@ -205,7 +202,7 @@ async def test_killed_at_any_step_the_next_agent_comes_to_the_same_end(
         wanted = client() if then == "client" else share(0, 1000)
         await node.pod("b", container("c0", wanted))
         await node.admit("b", {"c0": ["b-c0"]})
-        dead = await dies(node, at, happens=happens)
+        dead = await dies(node, at)
         node.start()
         await node.daemons.take_over()
         await node.preparer.prepare(["b-c0"])
@@ -213,34 +210,21 @@ async def test_killed_at_any_step_the_next_agent_comes_to_the_same_end(
         expected = {FIRST} if then == "client" else set()
         assert (set(node.mps.daemons), node.nvml.exclusive) == (expected, expected), at
         if not dead:
-            assert at >= steps, "the fuse counts what the agent does"
+            assert at >= moments, "there are moments before and after all that the agent does"
             return
 
 
-async def dies(node: Node, at: int, *, happens: bool) -> bool:
-    """Whether an agent that prepares the pod dies at its call of MPS or NVML number `at`."""
-    left = [at]
-    calls: list[tuple[FakeMps | object, str]] = [(node.mps, "start"), (node.mps, "ask"), (node.mps, "end")]
-    calls.append((node.nvml, "set_exclusive"))
-    for door, name in calls:
-        setattr(door, name, counted(getattr(door, name), left, happens=happens))
+async def dies(node: Node, moment: int) -> bool:
+    """Whether an agent that prepares the pod dies at this moment before or after a change of MPS or NVML."""
+    life, mps, nvml = Life(), node.mps, node.nvml
+    node.mps, node.nvml = MortalPort(mps, life), MortalPort(nvml, life)  # type: ignore[assignment]
+    node.start()
     try:
+        await node.daemons.take_over()
+        life.left = moment
         await node.preparer.prepare(["b-c0"])
     except Died:
         return True
     finally:
-        for door, name in calls:
-            vars(door).pop(name, None)
+        node.mps, node.nvml = mps, nvml
     return False
-
-
-def counted(call: object, left: list[int], *, happens: bool) -> object:
-    async def watched(*args: object) -> object:
-        left[0] -= 1
-        if left[0] >= 0:
-            return await call(*args)  # type: ignore[operator]
-        if happens:
-            await call(*args)  # type: ignore[operator]
-        raise Died
-
-    return watched

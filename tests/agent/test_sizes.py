@@ -19,9 +19,10 @@ from lamina.enforcement import Limits, layout, read_limits
 from lamina.enforcement.live_limits import MemoryHeld, resize_container
 from lamina.ports.kube import GRANTS
 from lamina.ports.nvml import GpuProcess
-from tests.agent.dying_files import Died, DyingFiles
+from tests.agent.dying_files import DyingFiles
 from tests.agent.node import Node, container, share
 from tests.enforcement.gpu_uuids import UUID
+from tests.worlds.deaths import Died
 
 
 class Resized:

@@ -20,30 +20,11 @@ from lamina.core.gpus import Gpu
 from lamina.core.ledger import NOTHING
 from lamina.ledger.pods import ParsedPod
 from lamina.ledger.quotas import ResourceQuotas
-from lamina.ports import clock as ports
-from lamina.ports.clock import FakeClock
+from lamina.ports.clock import Clock
 from lamina.ports.kube import GRANTS, PODS, Kube, Object
 from lamina.ports.kube.fake import FakeKube
 from tests.controller.cluster import admitted_pod, inventory
-
-
-class Clock(FakeClock):
-    """`time` is the monotonic reading and may be set; the wall clock shows `wall_time`, or the same time without it."""
-
-    def __init__(self, time: float = 1000.0, wall_time: float | None = None) -> None:
-        super().__init__(time)
-        self.wall_time = wall_time
-
-    @property
-    def time(self) -> float:
-        return self._now
-
-    @time.setter
-    def time(self, now: float) -> None:
-        self._now = now
-
-    def wall(self) -> float:
-        return self._now if self.wall_time is None else self.wall_time
+from tests.worlds.clocks import SettableClock
 
 
 class Bench:
@@ -54,11 +35,11 @@ class Bench:
         kube: Kube | None = None,
         *,
         config: Config | None = None,
-        clock: ports.Clock | None = None,
+        clock: Clock | None = None,
         name: str = "me",
     ) -> None:
         self.kube = kube or FakeKube()
-        self.clock: Any = clock or Clock(wall_time=1_700_000_000.9)
+        self.clock: Any = clock or SettableClock(wall_time=1_700_000_000.9)
         self.leads = True
         self.configuration = LiveConfiguration(config or DEFAULT, "")
         self.cluster_state, self.quotas = ClusterState(self.configuration), ResourceQuotas()

@@ -10,8 +10,9 @@ from lamina.controller.gangs.coordinator import GangCoordinator
 from lamina.controller.scheduling.nominated_pods import NominatedPods
 from lamina.controller.scheduling.scheduler import FilterResult
 from lamina.ports.kube import EVENTS, PODS, EventRecorder, Kube, Object
-from tests.controller.binders import Bench, Clock
+from tests.controller.binders import Bench
 from tests.controller.cluster import admitted_pod, gpus
+from tests.worlds.clocks import SettableClock
 
 MIB = 32768
 """The memory of each GPU."""
@@ -20,8 +21,8 @@ MIB = 32768
 class Preempting:
     """One replica that evicts, with a GPU on each node."""
 
-    def __init__(self, *nodes: str, kube: Kube | None = None, clock: Clock | None = None) -> None:
-        self.bench = Bench(kube, clock=clock or Clock())
+    def __init__(self, *nodes: str, kube: Kube | None = None, clock: SettableClock | None = None) -> None:
+        self.bench = Bench(kube, clock=clock or SettableClock())
         self.nodes = nodes
         self.names: set[str] = set()
         for node in nodes:

@@ -13,62 +13,39 @@ from lamina.ledger.grant_objects import grant_record
 from lamina.ledger.pod_stages import pod_state
 from lamina.ledger.resized_pods import ResizedPod, resized_pod
 from lamina.ledger.ungranted_pods import running_request
-from lamina.ports.kube import GRANTS, PODS, EventRecorder, Kube, Object
-from lamina.ports.kube.fake_network import DecoratedKube
-from tests.controller.binders import Bench, Clock
+from lamina.ports.kube import GRANTS, PODS, EventRecorder, Object
+from tests.controller.binders import Bench
 from tests.controller.cluster import gpus, inventory
+from tests.worlds.clocks import SettableClock
+from tests.worlds.deaths import Died, Life, MortalPort
 
 NODE = "node-0"
 MEMORY = 10_000
-
-
-class Died(BaseException):
-    """The controller is gone; nothing below may catch it."""
-
-
-class MortalKube(DecoratedKube):
-    """The controller dies after `left` more of the moments before and after writes; never where it is negative."""
-
-    WRITES = ("create", "replace", "patch", "delete", "bind")
-
-    def __init__(self, kube: Kube) -> None:
-        super().__init__(kube)
-        self.left = -1
-
-    def _moment(self, verb: str) -> None:
-        if verb in self.WRITES and self.left >= 0:
-            if self.left == 0:
-                raise Died
-            self.left -= 1
-
-    async def before(self, verb: str) -> None:
-        self._moment(verb)
-
-    async def after(self, verb: str) -> None:
-        self._moment(verb)
 
 
 class Resizing:
     """One node with one GPU of 10000 MiB. `used` is what programs hold, by UID; `sizes` what agents have applied."""
 
     def __init__(self, kube: Any) -> None:
-        self.kube, self.mortal = kube, MortalKube(kube)
+        self.kube = kube
         self.gpus: tuple[Gpu, ...] = gpus(1, memory=MEMORY)
         self.used: dict[str, int] = {}
         self.sizes: dict[str, AppliedSize] = {}
         self.may_use: dict[str, tuple[int, int]] = {}
-        self.clock = Clock()
+        self.clock = SettableClock()
         self.start()
 
     def start(self) -> None:
         """A controller that knows nothing."""
-        self.bench = Bench(self.mortal, clock=self.clock)
+        self.life = Life()
+        mortal = MortalPort(self.kube, self.life)
+        self.bench = Bench(mortal, clock=self.clock)
         self.changes = Resizer(
             self.bench.context,
             self.bench.scheduler,
             EventRecorder(self.kube, "lamina-controller", now=self.clock.wall),
             placement_lease=PlacementLease(
-                self.mortal,
+                mortal,
                 self.clock,
                 "me",
                 catch_up=self.bench.watches.catch_up,
@@ -113,13 +90,13 @@ class Resizing:
 
     async def step(self, die_at: int = -1) -> bool:
         """The controller goes on once. Returns whether it died; then another one begins."""
-        self.mortal.left = die_at
+        self.life.left = die_at if die_at >= 0 else None
         try:
             await self.changes.reconcile()
         except Died:
             return True
         finally:
-            self.mortal.left = -1
+            self.life.left = None
             if die_at >= 0:
                 self.clock.time += 60
                 self.start()

@@ -11,6 +11,7 @@ from lamina.admission.service import LARGE_BODY, LARGEST_BODY, MOST_LARGE_BODIES
 from tests.controller.admission_worker import RawClient, Worked, review_of, working
 from tests.controller.cluster import gpu_pod
 from tests.waiting import until
+from tests.worlds.planted import planted
 
 PLAIN = review_of(gpu_pod())
 LARGE = PLAIN + b" " * LARGE_BODY
@@ -106,17 +107,10 @@ async def test_the_cluster_decides_about_what_it_must_have(refusal: str) -> None
         assert response.get("status", {}).get("message", "") == refusal
 
 
-class Planted(Exception):
-    """No one expects it."""
-
-
 async def test_a_defect_follows_the_policy_of_the_webhook(
     monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
 ) -> None:
     """Which is to fail closed for pods and open for others, where the answer is an error."""
-
-    def planted(*_: object) -> None:
-        raise Planted("a\nb")
 
     monkeypatch.setattr(service, "review", planted)
     async with working() as worked:

@@ -16,9 +16,10 @@ from lamina.ledger.ledger import UNCONFIRMED_S
 from lamina.ledger.pod_stages import pod_state
 from lamina.ports.kube import GRANTS, LEASES, PODS, Conflict, Object
 from lamina.ports.kube.fake_network import DecoratedKube
-from tests.controller.binders import Bench, Clock
+from tests.controller.binders import Bench
 from tests.controller.bound_pods import StartingKube
 from tests.controller.cluster import admitted_pod, gpus
+from tests.worlds.clocks import SettableClock
 
 NODE, OTHER, GPUS = "a", "b", 3
 ONE_NODE, ONE_QUOTA = "node", "quota"
@@ -67,7 +68,7 @@ class Crash:
         self.shared = shared
         self.second = NODE if shared == ONE_NODE else OTHER
         """Where the second replica places pods."""
-        self.server, self.clock = StartingKube(), Clock()
+        self.server, self.clock = StartingKube(), SettableClock()
         self.kube = StoppingKube(self.server, number, how)
         self.one, self.two = self._replica(self.kube, "one"), self._replica(self.server, "two")
         self.pods: list[Object] = []

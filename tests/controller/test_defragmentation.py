@@ -1,8 +1,5 @@
 """Defragmentation by the controller: its budget, its record, and what a crash or another leader leaves."""
 
-from collections.abc import Callable
-from typing import Any
-
 import pytest
 
 from lamina.controller.assembly import Controller
@@ -14,6 +11,7 @@ from lamina.ports.kube import DISRUPTION_BUDGETS, EVENTS, LEASES, NODES, PODS
 from lamina.ports.kube.fake import FakeKube
 from tests.controller.defrag_controller import Role, controller
 from tests.defragmentation.cluster import Cluster, Jumping
+from tests.worlds.deaths import Died, Life, MortalPort
 
 
 async def reasons(kube: FakeKube) -> list[str]:
@@ -120,46 +118,17 @@ async def test_only_one_replica_can_write_the_record() -> None:
     assert await two.take() == DefragRecord((2,), ("n", "GPU-1"))
 
 
-class Crash(BaseException):
-    """The replica is dead."""
-
-
-class Mortal:
-    """An API server as a replica sees it that dies at one of its writes, before or after it takes effect."""
-
-    WRITES = ("create", "replace", "patch", "delete", "evict")
-
-    def __init__(self, kube: FakeKube, at: int, *, applied: bool) -> None:
-        self._kube, self._left, self._applied, self.dead = kube, at, applied, False
-
-    def __getattr__(self, verb: str) -> Callable[..., Any]:
-        async def call(*arguments: Any, **named: Any) -> Any:
-            if self.dead:
-                raise Crash
-            if verb in self.WRITES:
-                self.dead = self._left == 0
-                self._left -= 1
-            if self.dead and not self._applied:
-                raise Crash
-            answer = await getattr(self._kube, verb)(*arguments, **named)
-            if self.dead:
-                raise Crash
-            return answer
-
-        return call
-
-
 @pytest.mark.parametrize("applied", [False, True])
 @pytest.mark.parametrize("at", range(12))
 async def test_after_a_crash_at_any_write_the_next_leader_settles_everything(at: int, applied: bool) -> None:
     kube, clock = await full(), Jumping()
-    mortal = Mortal(kube, at, applied=applied)
+    life = Life(2 * at + applied)
     try:
-        await controller(mortal, clock, moves=1).evictions.defragmentation.reconcile()  # type: ignore[arg-type]
-    except Crash:
+        await controller(MortalPort(kube, life), clock, moves=1).evictions.defragmentation.reconcile()  # type: ignore[arg-type]
+    except Died:
         pass
     else:
-        assert not mortal.dead
+        assert not life.over
     known = (await record_of(kube)).moves
     assert len(kube.evicted) <= len(known), "a move is recorded before it happens"
     await controller(kube, clock, moves=1, identity="two").evictions.defragmentation.reconcile()

@@ -16,6 +16,7 @@ from lamina.ports.kube.fake import FakeKube
 from tests.controller.admission_door import UNVERIFIED, review
 from tests.controller.cluster import Running, admitted_pod, gpus, running
 from tests.distortion import distorted, nested
+from tests.worlds.planted import planted
 
 VERBS = ("filter", "filter-to-best", "prioritize", "preempt", "bind")
 POD: dict[str, Any] = {
@@ -112,10 +113,6 @@ async def test_a_name_that_is_none_is_not_bound(cluster: Running) -> None:
             assert status == 400 and field in text
 
 
-class Planted(Exception):
-    """No one expects it."""
-
-
 @pytest.mark.parametrize(
     ("verb", "owner", "method", "status"),
     [
@@ -135,9 +132,6 @@ async def test_a_defect_is_answered_and_logged_once(
     monkeypatch: pytest.MonkeyPatch,
     caplog: pytest.LogCaptureFixture,
 ) -> None:
-    def planted(*_: object) -> None:
-        raise Planted("a\nb")
-
     monkeypatch.setattr(owner, method, planted)
     for _ in range(3):
         answer = await answered(cluster, verb, json.dumps(ARGUMENTS[verb]).encode())
@@ -158,10 +152,10 @@ async def test_a_server_that_does_not_answer_is_named(cluster: Running) -> None:
 async def test_a_defect_after_a_grant_was_written_is_not_blamed_on_the_scheduler(
     cluster: Running, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    def planted(*_: object) -> None:
+    def missing(*_: object) -> None:
         raise KeyError("metadata")
 
-    monkeypatch.setattr(Binder, "_take_turn", planted)
+    monkeypatch.setattr(Binder, "_take_turn", missing)
     pod = await cluster.make(admitted_pod("p", gpumem=1000))
     assert "because of a defect (KeyError)" in await cluster.scheduler.bind(pod, "node-0")
     assert len((await cluster.kube.list(GRANTS)).items) == 1, "it is settled as one whose binding is not known"

@@ -12,10 +12,10 @@ from lamina.core.host_size import HostSize
 from lamina.dialects.groups import GROUP_LABEL
 from lamina.ledger.grant_objects import grant_record
 from lamina.ledger.pod_stages import pod_state
-from lamina.ports.kube import DISRUPTION_BUDGETS, GRANTS, PODS, RESOURCE_QUOTAS, Kube, NotFound, Object, Refused
-from lamina.ports.kube.fake_network import DecoratedKube
+from lamina.ports.kube import DISRUPTION_BUDGETS, GRANTS, PODS, RESOURCE_QUOTAS, NotFound, Object, Refused
 from tests.controller.pod_groups import group
 from tests.controller.preempting import MIB, Preempting
+from tests.worlds.deaths import Died, Life, MortalPort
 
 NODES = ["node-0", "node-1", "node-2"]
 
@@ -228,31 +228,6 @@ async def test_a_member_is_bound_where_room_was_made(cluster: Preempting) -> Non
     assert [await cluster.bench.bind(pod, node) for pod, node in zip(pods, nodes, strict=True)] == ["", ""]
 
 
-class Dying(DecoratedKube):
-    """The replica is dead from its write of this number on, counted from 0; `applied` if this one still happens."""
-
-    WRITES = ("create", "replace", "patch", "delete", "evict")
-
-    def __init__(self, kube: Kube, number: int, *, applied: bool) -> None:
-        super().__init__(kube)
-        self._left, self._applied, self.dead = number, applied, False
-
-    async def before(self, verb: str) -> None:
-        if verb in self.WRITES:
-            self._left -= 1
-            self.dead |= self._left < 0
-            if self._left < -1 or (self.dead and not self._applied):
-                raise Crash
-
-    async def after(self, verb: str) -> None:
-        if self.dead:
-            raise Crash
-
-
-class Crash(BaseException):
-    """Nothing of the replica goes on."""
-
-
 @pytest.mark.parametrize("applied", [False, True])
 @pytest.mark.parametrize("number", range(10))
 async def test_after_a_crash_at_any_write_the_next_leader_makes_the_room_and_no_more(
@@ -260,13 +235,13 @@ async def test_after_a_crash_at_any_write_the_next_leader_makes_the_room_and_no_
 ) -> None:
     """Two nominations, and an eviction and an event for each of four victims."""
     pods = await members(cluster, 2)
-    dying = Dying(cluster.bench.kube, number, applied=applied)
-    first = await follower(cluster, dying)
+    life = Life(2 * number + applied)
+    first = await follower(cluster, MortalPort(cluster.bench.kube, life))
     assert not any(await offered(first, pods))
     first.bench.clock.time += SETTLED_S
-    with contextlib.suppress(Crash):
+    with contextlib.suppress(Died):
         await first.preemption.reconcile()
-    assert dying.dead
+    assert life.over
     second = await follower(cluster, cluster.bench.kube)
     for _ in range(5):
         pods = await current(cluster, pods)

@@ -8,7 +8,7 @@ from lamina.controller.leadership.election import LEADS_S, LEASE_S, LeaderElecti
 from lamina.core.component_names import LEADER_LEASE
 from lamina.ports.kube import LEASES, Object, Resource, Unreachable
 from lamina.ports.kube.fake import FakeKube
-from tests.controller.binders import Clock
+from tests.worlds.clocks import SettableClock
 
 NAMESPACE = "lamina-system"
 
@@ -17,8 +17,8 @@ class Pair:
     """Two replicas with clocks of their own, over one server."""
 
     def __init__(self) -> None:
-        self.kube, self.clock = FakeKube(), Clock(wall_time=1_700_000_000.0)
-        self.far = Clock(5.0, wall_time=1.0)
+        self.kube, self.clock = FakeKube(), SettableClock(wall_time=1_700_000_000.0)
+        self.far = SettableClock(5.0, wall_time=1.0)
         self.one = LeaderElection(self.kube, self.clock, "one")
         self.two = LeaderElection(self.kube, self.far, "two")
 

@@ -33,9 +33,10 @@ from lamina.ledger.resized_pods import resized_pod
 from lamina.ledger.ungranted_pods import running_request
 from lamina.ports.kube import GRANTS, PODS, EventRecorder, Object, Resource, Watched
 from lamina.ports.kube.fake_network import LossyKube
-from tests.controller.binders import Bench, Clock
+from tests.controller.binders import Bench
 from tests.controller.bound_pods import StartingKube
 from tests.controller.cluster import admitted_pod, gpus, inventory
+from tests.worlds.clocks import SettableClock
 
 NODES = ("a", "b")
 CARD = "A30-24GB"
@@ -56,7 +57,7 @@ class Cluster(RuleBasedStateMachine):
     def __init__(self) -> None:
         super().__init__()
         self.loop = asyncio.new_event_loop()
-        self.server, self.clock = StartingKube(), Clock()
+        self.server, self.clock = StartingKube(), SettableClock()
         self.kube = LossyKube(self.server)
         self.replicas = [Bench(self.kube, clock=self.clock, name=name) for name in ("one", "two")]
         for replica in self.replicas:

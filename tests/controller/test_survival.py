@@ -1,7 +1,7 @@
 """Unexpected exceptions behind every port, handler and loop of the controller: everything else continues."""
 
 import itertools
-from collections.abc import AsyncIterator, Callable
+from collections.abc import AsyncIterator
 from pathlib import Path
 from typing import Any
 
@@ -37,23 +37,9 @@ from lamina.ports.kube.fake import FakeKube
 from tests.controller.cluster import Running, admitted_pod, gpus, inventory_object, node_object, running
 from tests.controller.trials import EVERY_LOOP_S, set_aside, works
 from tests.waiting import until
+from tests.worlds.planted import Planted, raising
 
 BAD = "bad"
-
-
-class Planted(Exception):
-    """No one expects it."""
-
-
-def raising(when: Callable[..., bool], original: Any) -> Any:
-    """`original`, but it raises an unexpected exception when `when` says so of its arguments."""
-
-    def planted(*arguments: Any, **options: Any) -> Any:
-        if when(*arguments):
-            raise Planted("planted")
-        return original(*arguments, **options)
-
-    return planted
 
 
 @pytest.fixture

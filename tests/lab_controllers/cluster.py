@@ -13,7 +13,7 @@ from lamina_lab.api.storage.store import Store
 from lamina_lab.api.storage.verbs import AdmissionAttributes, Api, Call
 from lamina_lab.kubernetes import objects
 from lamina_lab.kubernetes.errors import ApiError
-from tests.lab_controllers.clocks import FakeClock
+from tests.worlds.clocks import SteppedClock
 
 Pod = dict[str, Any]
 
@@ -42,7 +42,7 @@ class Cluster:
     """`kube` is the client; `run` starts a loop that `stop` ends."""
 
     def __init__(self) -> None:
-        self.clock = FakeClock()
+        self.clock = SteppedClock()
         self.admission = AdmissionGate()
         self.api = Api(Store(self.clock.wall), Catalog(), self.admission)
         self.kube = InProcess(self.api, "system:test")

@@ -5,8 +5,8 @@ from collections.abc import AsyncIterator
 import pytest
 
 from lamina_lab.controllers.run import run
-from tests.lab_controllers.clocks import settle
 from tests.lab_controllers.cluster import Cluster, Kubelet
+from tests.worlds.clocks import settle
 
 
 @pytest.fixture

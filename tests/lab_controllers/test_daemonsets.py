@@ -8,8 +8,8 @@ from lamina.ports.kube import NODES
 from lamina_lab.controllers.daemonset.plan import node_of, plan
 from lamina_lab.controllers.framework.kinds import DAEMON_SETS
 from lamina_lab.kubernetes import objects
-from tests.lab_controllers.clocks import settle
 from tests.lab_controllers.cluster import Cluster, Kubelet, template
+from tests.worlds.clocks import settle
 
 
 def daemon_set(**pod_spec: Any) -> dict[str, Any]:

@@ -6,8 +6,8 @@ from lamina.ports.kube import PODS
 from lamina_lab.controllers.deployment.revisions import REVISION
 from lamina_lab.controllers.framework.kinds import DEPLOYMENTS, REPLICA_SETS
 from lamina_lab.kubernetes import objects
-from tests.lab_controllers.clocks import settle
 from tests.lab_controllers.cluster import Cluster, Kubelet, deployment, template
+from tests.worlds.clocks import settle
 
 
 def condition(obj: dict[str, Any], kind: str) -> tuple[str, str]:

@@ -9,9 +9,9 @@ from lamina.ports.kube import DEVICE_TAINT_RULES, PODS, RESOURCE_CLAIMS, RESOURC
 from lamina_lab.controllers.device_taint.plan import EVICTING
 from lamina_lab.kubernetes import objects
 from lamina_lab.kubernetes.device_taints import added_taints, taints_of_slice
-from tests.lab_controllers.clocks import settle
 from tests.lab_controllers.cluster import Cluster, Kubelet
 from tests.lab_scheduler.device_objects import DRIVER, claim, gpu, request, slices
+from tests.worlds.clocks import settle
 
 EVICT = {"key": "sick", "value": "fan", "effect": "NoExecute"}
 FIRST = {"driver": DRIVER, "pool": "n1", "device": "gpu-0"}

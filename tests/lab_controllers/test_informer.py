@@ -14,8 +14,8 @@ from lamina_lab.controllers.run import run
 from lamina_lab.informer.cache import Cache
 from lamina_lab.informer.supervise import supervise
 from lamina_lab.informer.workqueue import WorkQueue
-from tests.lab_controllers.clocks import FakeClock, settle
 from tests.lab_controllers.cluster import Cluster, Kubelet, deployment
+from tests.worlds.clocks import SteppedClock, settle
 
 Changes = list[tuple[str | None, str | None]]
 
@@ -31,7 +31,7 @@ async def kube() -> FakeKube:
 
 @pytest.fixture
 async def cache(kube: FakeKube) -> AsyncIterator[Cache]:
-    made = Cache(kube, FakeClock(), [CONFIG_MAPS])
+    made = Cache(kube, SteppedClock(), [CONFIG_MAPS])
     task = asyncio.create_task(made.run())
     await made.synced()
     yield made
@@ -92,7 +92,7 @@ async def test_an_accepted_deletion_counts_until_the_watch_says_more(kube: FakeK
 async def test_a_second_run_notices_what_went_away_in_between(kube: FakeKube) -> None:
     await kube.create(CONFIG_MAPS, config("a"))
     await kube.create(CONFIG_MAPS, config("b"))
-    cache = Cache(kube, FakeClock(), [CONFIG_MAPS])
+    cache = Cache(kube, SteppedClock(), [CONFIG_MAPS])
     for _ in range(2):
         task = asyncio.create_task(cache.run())
         await cache.synced()
@@ -109,7 +109,7 @@ async def test_optional_collections_are_not_waited_for(kube: FakeKube) -> None:
         return NotFound("no such kind") if resource == GRANTS else None
 
     kube.failing["list"] = unserved
-    cache = Cache(kube, FakeClock(), [CONFIG_MAPS], optional=[GRANTS])
+    cache = Cache(kube, SteppedClock(), [CONFIG_MAPS], optional=[GRANTS])
     task = asyncio.create_task(cache.run())
     await asyncio.wait_for(cache.synced(), 60)
     task.cancel()
@@ -117,7 +117,7 @@ async def test_optional_collections_are_not_waited_for(kube: FakeKube) -> None:
 
 
 async def test_a_key_is_queued_once_and_held_by_one() -> None:
-    queue = WorkQueue(FakeClock())
+    queue = WorkQueue(SteppedClock())
     for key in ("a", "b", "a"):
         queue.add(key)
     assert [await queue.take(), await queue.take()] == ["a", "b"]
@@ -133,7 +133,7 @@ async def test_a_key_is_queued_once_and_held_by_one() -> None:
 
 
 async def test_delayed_keys_come_in_time_and_not_before() -> None:
-    clock = FakeClock()
+    clock = SteppedClock()
     queue = WorkQueue(clock)
     queue.add_after("late", 10)
     queue.add_after("soon", 2)
@@ -159,7 +159,7 @@ async def test_delayed_keys_come_in_time_and_not_before() -> None:
 
 
 async def test_what_breaks_is_started_again_ever_more_slowly(caplog: pytest.LogCaptureFixture) -> None:
-    clock = FakeClock()
+    clock = SteppedClock()
     starts: list[float] = []
 
     async def broken() -> None:

@@ -7,8 +7,8 @@ import pytest
 from lamina.ports.kube import NotFound
 from lamina_lab.controllers.framework.kinds import JOBS
 from lamina_lab.controllers.job.plan import finished, plan
-from tests.lab_controllers.clocks import settle
 from tests.lab_controllers.cluster import Cluster, Kubelet, template
+from tests.worlds.clocks import settle
 
 NOW = 1_800_000_000.0
 

@@ -11,8 +11,8 @@ from lamina_lab.controllers.node.plan import NOT_READY, UNREACHABLE, taints_for
 from lamina_lab.controllers.run import run
 from lamina_lab.kubernetes import objects
 from lamina_lab.kubernetes.taints import eviction_delay_s
-from tests.lab_controllers.clocks import settle
 from tests.lab_controllers.cluster import Cluster, Kubelet, template
+from tests.worlds.clocks import settle
 
 NOW = 1_800_000_000.0
 

@@ -10,8 +10,8 @@ from lamina_lab.controllers.framework import replicas
 from lamina_lab.controllers.framework.kinds import REPLICA_SETS
 from lamina_lab.controllers.replicaset import plan
 from lamina_lab.kubernetes import objects
-from tests.lab_controllers.clocks import settle
 from tests.lab_controllers.cluster import Cluster, Kubelet, template
+from tests.worlds.clocks import settle
 
 NOW = 1_800_000_000.0
 NOW_TEXT = "2027-01-15T08:00:00Z"

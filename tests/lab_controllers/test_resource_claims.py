@@ -5,8 +5,8 @@ from typing import Any
 from lamina.ports.kube import PODS, RESOURCE_CLAIM_TEMPLATES, RESOURCE_CLAIMS, Object
 from lamina_lab.controllers.resource_claim.plan import ENTRY, PROTECTION
 from lamina_lab.kubernetes import objects
-from tests.lab_controllers.clocks import settle
 from tests.lab_controllers.cluster import Cluster, Kubelet
+from tests.worlds.clocks import settle
 
 DEVICES: Object = {"requests": [{"name": "gpu", "exactly": {"deviceClassName": "gpu.nvidia.com"}}]}
 ALLOCATED: Object = {"devices": {"results": [{"request": "gpu", "driver": "d", "pool": "p", "device": "x"}]}}

@@ -19,9 +19,9 @@ from lamina_lab.controllers.run import run as run_controllers
 from lamina_lab.kubernetes import objects
 from lamina_lab.scheduler.claims.of_pod import classes_by_resource, extended_claim
 from lamina_lab.scheduler.extender import ManagedResource
-from tests.lab_controllers.clocks import settle
 from tests.lab_scheduler.cluster import SchedulerCluster
 from tests.lab_scheduler.device_objects import CLASSES, capacity, device_class, gpu, request, slices
+from tests.worlds.clocks import settle
 
 GPU = {"requests": [request()]}
 SHARE = {"requests": [request(capacity=capacity(memory="40Gi"))]}

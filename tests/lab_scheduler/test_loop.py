@@ -11,9 +11,9 @@ from lamina.ports.kube import EVENTS, NODES, PODS
 from lamina_lab.api.storage.lifecycle import Deletion
 from lamina_lab.api.storage.verbs import Call
 from lamina_lab.kubernetes import objects
-from tests.lab_controllers.clocks import settle
 from tests.lab_scheduler.cluster import SchedulerCluster, pod
 from tests.waiting import until
+from tests.worlds.clocks import settle
 
 
 @pytest.fixture

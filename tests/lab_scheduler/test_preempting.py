@@ -7,8 +7,8 @@ import pytest
 
 from lamina.ports.kube import PODS, PRIORITY_CLASSES, Refused
 from lamina_lab.kubernetes import objects
-from tests.lab_controllers.clocks import settle
 from tests.lab_scheduler.cluster import SchedulerCluster, pod
+from tests.worlds.clocks import settle
 
 
 @pytest.fixture

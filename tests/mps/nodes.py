@@ -1,6 +1,6 @@
 """An agent's part for MPS, whose daemons the MPS service runs: everything but the socket is faked."""
 
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable
 from pathlib import Path
 from typing import TypeVar
 
@@ -10,13 +10,10 @@ from lamina.ports.files import Files
 from lamina.ports.mounts import FakeMounts
 from lamina.ports.mps import FakeMps, Home, MpsServiceDown
 from tests.agent.mps import FACTS, Node
+from tests.worlds.deaths import Died, Life, MortalPort
 
 SIZE_MIB = 256
 T = TypeVar("T")
-
-
-class Killed(BaseException):
-    """The service is gone; nothing below may catch it."""
 
 
 class ServedMps(FakeMps):
@@ -25,16 +22,14 @@ class ServedMps(FakeMps):
     def __init__(self) -> None:
         super().__init__()
         self.mounts, self.files = FakeMounts(), Files()
-        self.kill: Callable[[str], None] = lambda moment: None
-        """Called before and after each change that the service makes; may raise Killed."""
         self.was_killed = False
         self.serve()
 
     def serve(self) -> None:
         """A new service."""
-        self.program = _Program(self)
-        mounts = _Mortal(self.mounts, self)
-        self.service = LocalDaemons(self.program, SharedMemory(mounts, self.files, SIZE_MIB))  # type: ignore[arg-type]
+        self.life = Life()
+        program, mounts = (MortalPort(port, self.life) for port in (_Program(self), self.mounts))
+        self.service = LocalDaemons(program, SharedMemory(mounts, self.files, SIZE_MIB))  # type: ignore[arg-type]
 
     async def start(self, home: Home) -> None:
         await self._ask(self.service.start(home))
@@ -48,9 +43,8 @@ class ServedMps(FakeMps):
     async def _ask(self, call: Awaitable[T]) -> T:
         try:
             return await call
-        except Killed as error:
+        except Died as error:
             self.was_killed = True
-            self.kill = lambda moment: None
             self.serve()
             raise MpsServiceDown("the MPS service of this node ended before it answered") from error
 
@@ -63,42 +57,13 @@ class _Program:
 
     async def start(self, home: Home) -> None:
         assert self._served.mounts.at(home.shm), "its shared memory is mounted before it starts"
-        await self._do("start", FakeMps.start(self._served, home))
+        await FakeMps.start(self._served, home)
 
     async def ask(self, home: Home, command: str) -> str:
-        return await self._do("ask", FakeMps.ask(self._served, home, command))
+        return await FakeMps.ask(self._served, home, command)
 
     async def end(self, home: Home) -> None:
-        await self._do("end", FakeMps.end(self._served, home))
-
-    async def _do(self, name: str, call: Awaitable[T]) -> T:
-        try:
-            self._served.kill(name)
-        except Killed:
-            getattr(call, "close", lambda: None)()
-            raise
-        result = await call
-        self._served.kill(name)
-        return result
-
-
-class _Mortal:
-    """Mounts, as the service has them."""
-
-    def __init__(self, mounts: FakeMounts, served: ServedMps) -> None:
-        self._mounts = mounts
-        self._served = served
-        self.at = mounts.at
-
-    async def tmpfs(self, path: Path, size_mib: int) -> None:
-        self._served.kill("mount")
-        await self._mounts.tmpfs(path, size_mib)
-        self._served.kill("mount")
-
-    async def unmount(self, path: Path) -> None:
-        self._served.kill("unmount")
-        await self._mounts.unmount(path)
-        self._served.kill("unmount")
+        await FakeMps.end(self._served, home)
 
 
 class ServedNode(Node):
@@ -109,16 +74,3 @@ class ServedNode(Node):
     def __init__(self, root: Path, gpus: int = 1) -> None:
         super().__init__(root, FACTS[:gpus])
         self.mps = ServedMps()
-
-
-def killed_at(number: int) -> Callable[[str], None]:
-    """Kills at the moment of this number."""
-    left = number
-
-    def kill(moment: str) -> None:
-        nonlocal left
-        left -= 1
-        if left < 0:
-            raise Killed(moment)
-
-    return kill

@@ -8,9 +8,8 @@ from lamina.agent.mps.clients import client_edits
 from lamina.agent.mps.lifecycle import end_daemons
 from lamina.ports.mounts import MountPoint
 from lamina.ports.mps import Home
-from tests.agent.fuse import died
-from tests.agent.mps import FIRST, SECOND
-from tests.mps.nodes import SIZE_MIB, ServedNode, killed_at
+from tests.agent.mps import FIRST, SECOND, died
+from tests.mps.nodes import SIZE_MIB, ServedNode
 
 
 def shm(node: ServedNode, gpu: str = FIRST) -> Path:
@@ -106,13 +105,13 @@ async def ends_the_same(tmp_path: Path, first: int, then: int, *, agent_dies: bo
         node = ServedNode(tmp_path / str(at))
         node.start(first)
         await node.reconcile()
-        node.mps.kill = killed_at(at)
+        node.mps.life.left = at
         if agent_dies:
-            await died(node, at // 2, then, happens=bool(at % 2))
+            await died(node, at, then)
         node.start(then)
         await node.reconcile(2)
         survived = not node.mps.was_killed
-        node.mps.kill = lambda moment: None
+        node.mps.life.left = None
         for _ in range(4):
             await node.clock.advance(60)
             await node.reconcile()
@@ -133,7 +132,7 @@ async def test_a_client_keeps_its_daemon_when_the_service_is_killed(tmp_path: Pa
         await node.reconcile()
         node.hold("client")
         daemon = node.mps.daemons[FIRST]
-        node.mps.kill = killed_at(at)
+        node.mps.life.left = at
         node.start(4)
         await node.reconcile(3)
         assert node.mps.daemons[FIRST] is daemon, at

@@ -12,9 +12,9 @@ from lamina.errors import BadInput, Outside
 from lamina.operations.template_resize import PAUSED, TemplateResizer
 from lamina.ports.kube import DAEMON_SETS, DEPLOYMENTS, REPLICA_SETS, Kube
 from lamina_lab.controllers.run import run
-from tests.controller.resizes import Died, MortalKube
-from tests.lab_controllers.clocks import settle
 from tests.lab_controllers.cluster import Cluster, Kubelet, deployment, template
+from tests.worlds.clocks import settle
+from tests.worlds.deaths import Died, Life, MortalPort
 
 GPU = {"limits": {"nvidia.com/gpu": "1", "nvidia.com/gpumem": "4000"}}
 
@@ -78,10 +78,9 @@ async def test_the_pods_of_a_deployment_stay_and_later_ones_have_the_new_size(cl
 async def test_a_crash_at_any_write_replaces_no_pod_and_the_next_try_ends_it(cluster: Cluster) -> None:
     before, at = await web(cluster, replicas=2), 0
     while True:
-        mortal = MortalKube(cluster.kube)
-        mortal.left = at
+        life = Life(at)
         try:
-            await resize(cluster, mortal)
+            await resize(cluster, MortalPort(cluster.kube, life))
         except Died:
             await settle(1000)
             assert names(cluster) == before
@@ -89,7 +88,7 @@ async def test_a_crash_at_any_write_replaces_no_pod_and_the_next_try_ends_it(clu
         await settle(1000)
         assert names(cluster) == before and memory(cluster) == {"6000"}
         assert not (await cluster.get(DEPLOYMENTS, "web"))["spec"].get("paused")
-        if mortal.left > 0:
+        if not life.over:
             assert at >= 6
             return
         at += 1

@@ -17,7 +17,7 @@ from lamina_lab.kubernetes.resource_slices import newest_slices
 from lamina_lab.scheduler.devices.allocator import Allocator
 from tests.whole_node.kinds import NODE
 from tests.whole_node.kubelet import Running, started
-from tests.whole_node.mortal_ports import Died
+from tests.worlds.deaths import Died
 
 CLAIMS: dict[str, Object] = {
     "small claim": {"capacity": {"requests": {"memory": "4000Mi"}}},

@@ -14,7 +14,8 @@ from lamina.enforcement import Limits, read_limits
 from lamina.errors import Outside
 from lamina.ports.kubelet import deviceplugin_pb2 as messages
 from lamina.ports.kubelet.allocations import Holder
-from tests.whole_node.mortal_ports import Clock, Died
+from tests.worlds.clocks import TogetherClock
+from tests.worlds.deaths import Died
 
 AGAIN_S = 0.5
 UNTRIED = "not tried yet"
@@ -73,7 +74,7 @@ class Pod:
 class Kubelet:
     """`devices` are those of each resource, and whether they are healthy; `pods` those that it has admitted."""
 
-    def __init__(self, cdi: Path, clock: Clock) -> None:
+    def __init__(self, cdi: Path, clock: TogetherClock) -> None:
         self._cdi = cdi
         self._clock = clock
         self.devices: dict[str, dict[str, bool]] = {}
@@ -222,7 +223,7 @@ class _Registration:
     kubelet: Kubelet
     plugin: ResourcePlugin
     resource: str
-    clock: Clock
+    clock: TogetherClock
 
     async def run(self) -> None:
         while True:

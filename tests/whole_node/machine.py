@@ -14,9 +14,9 @@ from hypothesis.stateful import RuleBasedStateMachine, initialize, rule
 from tests.whole_node import kinds
 from tests.whole_node.claims import CLAIMS
 from tests.whole_node.invariants import check
-from tests.whole_node.mortal_ports import all_done
 from tests.whole_node.recovery import everything_comes_to_rest
 from tests.whole_node.world import GPUS, POLL_S, World
+from tests.worlds.clocks import all_done
 
 NUMBER = st.integers(0, 20)
 NUMBERS = st.lists(NUMBER, min_size=1, max_size=4)

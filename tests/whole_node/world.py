@@ -42,7 +42,9 @@ from tests.whole_node import kinds
 from tests.whole_node.claims import ClaimDoor
 from tests.whole_node.kinds import NODE
 from tests.whole_node.kubelet import Container, Kubelet, Pod, Registrations, is_device
-from tests.whole_node.mortal_ports import Clock, Died, Life, MortalPort, QuickFiles, all_done
+from tests.whole_node.quick_files import QuickFiles
+from tests.worlds.clocks import TogetherClock, all_done
+from tests.worlds.deaths import Died, Life, MortalPort
 
 CARD = MIG_CARDS["A100-40GB"]
 FACTS = [
@@ -78,7 +80,7 @@ class Defects(SetAside):
 class World:
     def __init__(self, root: Path) -> None:
         self.root = root
-        self.clock = Clock()
+        self.clock = TogetherClock()
         self.kube, self.mps, self.slices = FakeKube(), FakeMps(), FakeTimeSlices()
         self.nvml = FakeNvml(FACTS, self.clock)
         self.kubelet = Kubelet(root / "cdi", self.clock)
