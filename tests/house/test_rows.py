@@ -6,6 +6,8 @@ from pathlib import Path
 
 import pytest
 
+from tests.scenarios.rows import TABLE
+
 ROOT = Path(__file__).resolve().parents[2]
 ROWS = (
     *("S0.1", "S0.2"),
@@ -16,11 +18,26 @@ ROWS = (
 )
 
 
+LAB, CLUSTER = ROOT / "tests" / "scenarios", ROOT / "tests" / "cluster" / "rows"
+
+
+def taken_by(runner: Path) -> set[str]:
+    """The names of the tests that a runner has of its own, takes by name or takes from the table."""
+    text = "\n".join(path.read_text() for path in runner.glob("test_*.py"))
+    own = re.findall(r"^(?:def )?(test_\w+)(?:\(| =)", text, re.MULTILINE)
+    by_name = re.findall(r"(?<=\.)test_s\d_\w+", text)
+    whole = re.findall(r'TABLE\["([^"]+)"\]\.tests', text)
+    return {*own, *by_name, *(name for key in whole for name in TABLE[key].tests)}
+
+
 def test_every_row_has_a_test_on_a_real_cluster() -> None:
-    files = (ROOT / "tests" / "cluster" / "rows").glob("test_*.py")
-    names = re.findall(r"^(?:def )?(test_\w+)(?:\(| =)", "\n".join(path.read_text() for path in files), re.MULTILINE)
-    tested = {row.upper().replace("_", ".") for name in names for row in re.findall(r"(?<=_)s\d_\d+(?=_)", name)}
-    assert [row for row in ROWS if row not in tested] == []
+    found = {row for name in taken_by(CLUSTER) for row in re.findall(r"(?<=_)s\d_\d+(?=_)", name)}
+    assert [row for row in ROWS if row.lower().replace(".", "_") not in found] == []
+
+
+@pytest.mark.parametrize("runner", [LAB, CLUSTER], ids=["lab", "cluster"])
+def test_a_runner_takes_all_tests_of_the_table(runner: Path) -> None:
+    assert {name for rows in TABLE.values() for name in rows.tests} - taken_by(runner) == set()
 
 
 def test_the_rows_are_those_that_are_marked() -> None:

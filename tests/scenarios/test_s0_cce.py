@@ -10,6 +10,7 @@ from tests.scenarios import cce
 from tests.scenarios.cce import APP, CORES, MEMORY, shares
 from tests.scenarios.conftest import StartLab
 from tests.scenarios.labs import Lab
+from tests.scenarios.rows import TABLE
 from tests.seeds import with_amount, with_replicas
 from tests.waiting import wait_until
 
@@ -17,7 +18,7 @@ from tests.waiting import wait_until
 @pytest.fixture(scope="module")
 def cce_lab(start_lab: StartLab) -> Lab:
     """One node with two of the document's GPUs."""
-    return start_lab("cce", "--gpu", "V100-SXM2-16GB")
+    return start_lab("cce", *TABLE["S0"].options)
 
 
 @pytest.fixture
@@ -53,9 +54,7 @@ def refusal(lab: Lab, manifest: str) -> str:
     return reported()
 
 
-test_s0_1_the_pod_sees_its_memory = cce.test_s0_1_the_pod_sees_its_memory
-test_s0_1_the_node_offers_all_its_memory = cce.test_s0_1_the_node_offers_all_its_memory
-test_s0_2_memory_and_compute = cce.test_s0_2_memory_and_compute
+globals().update(TABLE["S0"].tests)
 
 
 def test_s0_3_more_memory_than_any_gpu_waits_and_the_reason_names_the_largest(lab: Lab, memory_only: str) -> None:

@@ -8,6 +8,7 @@ from tests.scenarios import volcano_mig
 from tests.scenarios.conftest import StartLab
 from tests.scenarios.labs import Lab
 from tests.scenarios.processes import kill
+from tests.scenarios.rows import TABLE
 from tests.scenarios.volcano_mig import gpu, listed, runs, shares
 from tests.seeds import html_manifests, seed
 from tests.waiting import wait_until
@@ -39,9 +40,7 @@ def hami_core() -> str:
     return html_manifests(seed("001"))[0]
 
 
-test_s1_3_an_instance_is_made_for_the_pod_and_goes_with_it = (
-    volcano_mig.test_s1_3_an_instance_is_made_for_the_pod_and_goes_with_it
-)
+globals().update(TABLE["S1 MIG"].tests)
 
 
 def test_s1_3_each_pod_has_its_own_and_the_idle_gpu_can_be_shared_by_limits_again(

@@ -7,12 +7,13 @@ import pytest
 from tests.scenarios import volcano
 from tests.scenarios.conftest import StartLab
 from tests.scenarios.labs import Lab
+from tests.scenarios.rows import TABLE
 from tests.scenarios.volcano import sums_of_eight
 
 
 @pytest.fixture(scope="module")
 def a100_lab(start_lab: StartLab) -> Lab:
-    return start_lab("volcano", "--gpu", "A100-SXM4-40GB")
+    return start_lab("volcano", *TABLE["S1"].options)
 
 
 @pytest.fixture
@@ -22,9 +23,7 @@ def lab(a100_lab: Lab) -> Iterator[Lab]:
 
 
 hami_core = volcano.hami_core
-test_s1_2_a_pod_gets_its_memory_and_compute = volcano.test_s1_2_a_pod_gets_its_memory_and_compute
-test_s1_2_the_pod_carries_what_volcanos_tools_read = volcano.test_s1_2_the_pod_carries_what_volcanos_tools_read
-test_s1_8_metrics_have_use_and_limits = volcano.test_s1_8_metrics_have_use_and_limits
+globals().update(TABLE["S1"].tests)
 
 
 def test_s1_1_allocatable_has_the_sums_of_the_node(start_lab: StartLab) -> None:

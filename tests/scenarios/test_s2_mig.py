@@ -2,26 +2,19 @@
 
 import pytest
 
-from tests.scenarios import mig_labels
 from tests.scenarios.conftest import StartLab
-from tests.scenarios.examples import EXAMPLES
 from tests.scenarios.labs import Lab
+from tests.scenarios.rows import TABLE
 from tests.waiting import wait_until
 
 
 @pytest.fixture(scope="module")
 def lab(start_lab: StartLab) -> Lab:
-    config = (EXAMPLES / "configuration" / "mig.yaml").read_text()
-    return start_lab("mig", "--gpu", "A100-PCIE-40GB", config=config)
+    rows = TABLE["S2 MIG"]
+    return start_lab("mig", *rows.options, config=rows.config)
 
 
-test_s2_4_labels_of_the_post_make_its_instances = mig_labels.test_s2_4_labels_of_the_post_make_its_instances
-test_s2_5_and_s2_6_a_pod_sees_its_gpu_and_its_one_device = (
-    mig_labels.test_s2_5_and_s2_6_a_pod_sees_its_gpu_and_its_one_device
-)
-test_s2_4_instances_are_listed_and_a_device_in_use_is_not_taken_away = (
-    mig_labels.test_s2_4_instances_are_listed_and_a_device_in_use_is_not_taken_away
-)
+globals().update(TABLE["S2 MIG"].tests)
 
 
 def test_s2_4_an_unknown_name_is_refused_with_those_there_are(lab: Lab) -> None:

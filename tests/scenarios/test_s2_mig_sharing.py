@@ -24,12 +24,13 @@ from tests.scenarios.nvidia import (
     use,
     visible,
 )
+from tests.scenarios.rows import TABLE
 from tests.waiting import wait_until
 
 
 @pytest.fixture(scope="module")
 def a100_lab(start_lab: StartLab) -> Lab:
-    lab = start_lab("migshare", "--gpu", "A100-PCIE-40GB")
+    lab = start_lab("migshare", *TABLE["S2 MIG labels"].options)
     lab.apply(config_map("mig-profiles-config"))
     use(lab, {"name": "mig-profiles-config"})
     return lab

@@ -9,19 +9,19 @@ from pathlib import Path
 import pytest
 
 from lamina_lab import simgpu
-from tests.scenarios import mps
 from tests.scenarios.conftest import StartLab
 from tests.scenarios.examples import EXAMPLES
 from tests.scenarios.labs import Lab
 from tests.scenarios.mps import CONFIG, got_a_tenth, got_the_limits, inside, load, running, share_by_mps
 from tests.scenarios.nvidia import GPU, SHARED, allocatable, label, node_events, offers, pod, publish, use
+from tests.scenarios.rows import TABLE
 from tests.waiting import wait_until
 
 
 @pytest.fixture(scope="module")
 def a100_lab(start_lab: StartLab) -> Lab:
     """One node with two of the document's GPUs; its ConfigMap shares them by MPS and renames."""
-    lab = start_lab("mps", "--gpu", "A100-PCIE-40GB")
+    lab = start_lab("mps", *TABLE["S2 MPS"].options)
     share_by_mps(lab)
     return lab
 
@@ -47,7 +47,7 @@ def states(lab: Lab) -> list[str]:
     return [each["state"] for each in spec.get("mps", [])]
 
 
-test_s2_8_the_node_offers_its_gpus_ten_times = mps.test_s2_8_the_node_offers_its_gpus_ten_times
+globals().update(TABLE["S2 MPS"].tests)
 
 
 def test_s2_8_each_daemon_gets_the_limits(lab: Lab) -> None:
@@ -69,12 +69,6 @@ def test_s2_8_a_pod_is_a_client_with_its_part(lab: Lab) -> None:
     mounted = {each["containerPath"]: each["hostPath"] for each in edits["mounts"]}
     gpu = f"/var/run/nvidia-container-devices/{pipe.parent.name}"
     assert mounted == {f"/mps/{SHARED}/pipe": str(pipe), "/dev/shm": str(pipe.parent / "shm"), gpu: "/dev/null"}
-
-
-test_s2_8_clients_of_one_gpu_run_at_the_same_time = mps.test_s2_8_clients_of_one_gpu_run_at_the_same_time
-test_s2_8_asking_two_replicas_is_refused_as_nvidia_words_it = (
-    mps.test_s2_8_asking_two_replicas_is_refused_as_nvidia_words_it
-)
 
 
 def test_s2_8_a_killed_daemon_comes_back_and_a_killed_agent_takes_it_over(lab: Lab) -> None:

@@ -9,13 +9,14 @@ from tests.scenarios.conftest import StartLab
 from tests.scenarios.examples import EXAMPLES
 from tests.scenarios.labs import Lab
 from tests.scenarios.nvidia import GPU, label, offers, use
+from tests.scenarios.rows import TABLE
 from tests.scenarios.time_slicing import CONFIG, slice_gpus
 
 
 @pytest.fixture(scope="module")
 def a100_lab(start_lab: StartLab) -> Lab:
     """One node with two of the document's GPUs, and its ConfigMap, policy and label."""
-    lab = start_lab("slices", "--gpu", "A100-PCIE-40GB")
+    lab = start_lab("slices", *TABLE["S2 time-slicing"].options)
     slice_gpus(lab)
     return lab
 
@@ -27,9 +28,7 @@ def lab(a100_lab: Lab) -> Iterator[Lab]:
 
 
 eleven = time_slicing.eleven
-test_s2_1_the_node_offers_gpus_times_replicas = time_slicing.test_s2_1_the_node_offers_gpus_times_replicas
-test_s2_1_the_labels_say_that_gpus_are_shared = time_slicing.test_s2_1_the_labels_say_that_gpus_are_shared
-test_s2_1_the_documents_pod_sees_its_gpu = time_slicing.test_s2_1_the_documents_pod_sees_its_gpu
+globals().update(TABLE["S2 time-slicing"].tests)
 
 
 def test_the_example_fills_both_gpus(lab: Lab) -> None:
@@ -52,6 +51,3 @@ def _choose(lab: Lab, config: str) -> None:
     offers(lab, {GPU: 20})
     label(lab, config)
     offers(lab, {GPU: 8})
-
-
-test_s2_2_eight_of_eleven_run = time_slicing.test_s2_2_eight_of_eleven_run

@@ -5,7 +5,6 @@ from collections.abc import Iterator
 
 import pytest
 
-from tests.scenarios import nvidia_config
 from tests.scenarios.conftest import StartLab
 from tests.scenarios.labs import Lab
 from tests.scenarios.nvidia import (
@@ -21,13 +20,14 @@ from tests.scenarios.nvidia import (
     visible,
 )
 from tests.scenarios.nvidia_config import APP, MAP
+from tests.scenarios.rows import TABLE
 from tests.waiting import wait_until
 
 
 @pytest.fixture(scope="module")
 def eight(start_lab: StartLab) -> Lab:
     """One node with eight GPUs, as in the document."""
-    return start_lab("plugin", "--gpu", "A100-SXM4-80GB", "--gpus-per-node", "8")
+    return start_lab("plugin", *TABLE["S3"].options)
 
 
 @pytest.fixture
@@ -39,8 +39,7 @@ def lab(eight: Lab) -> Iterator[Lab]:
     offers(eight, {GPU: 80})
 
 
-test_s3_2_the_label_chooses_among_named_configs = nvidia_config.test_s3_2_the_label_chooses_among_named_configs
-test_s3_3_and_s3_5_five_replicas_of_eight_gpus = nvidia_config.test_s3_3_and_s3_5_five_replicas_of_eight_gpus
+globals().update(TABLE["S3"].tests)
 
 
 def test_s3_3_a_change_of_the_config_map_applies_without_a_restart(lab: Lab) -> None:
@@ -49,11 +48,6 @@ def test_s3_3_a_change_of_the_config_map_applies_without_a_restart(lab: Lab) -> 
     offers(lab, {GPU: 40})
     publish(lab, MAP, {"some": replicas(3)})
     offers(lab, {GPU: 24})
-
-
-test_s3_4_more_than_one_replica_is_refused_in_nvidias_words = (
-    nvidia_config.test_s3_4_more_than_one_replica_is_refused_in_nvidias_words
-)
 
 
 def test_two_replicas_are_of_two_gpus(lab: Lab) -> None:

@@ -7,6 +7,7 @@ import pytest
 from tests.scenarios import vgpu_scheduler
 from tests.scenarios.conftest import StartLab
 from tests.scenarios.labs import Lab
+from tests.scenarios.rows import SCALED, TABLE
 from tests.scenarios.vgpu_scheduler import APP
 from tests.seeds import with_amount, with_replicas
 from tests.waiting import wait_until
@@ -14,7 +15,7 @@ from tests.waiting import wait_until
 ten_replicas = vgpu_scheduler.ten_replicas
 one_allocating = vgpu_scheduler.one_allocating
 five_large = vgpu_scheduler.five_large
-test_s4_1_memory_is_the_limit = vgpu_scheduler.test_s4_1_memory_is_the_limit
+globals().update(TABLE["S4"].tests)
 
 
 def test_s4_1_a_waiting_pod_runs_when_one_that_runs_is_deleted(lab: Lab, ten_replicas: str) -> None:
@@ -26,9 +27,6 @@ def test_s4_1_a_waiting_pod_runs_when_one_that_runs_is_deleted(lab: Lab, ten_rep
     lab.settled(APP, {"Running": 6})
 
 
-test_s4_2_compute_is_the_limit = vgpu_scheduler.test_s4_2_compute_is_the_limit
-
-
 def test_s4_3_at_most_ten_tasks_on_a_gpu(lab: Lab, ten_replicas: str) -> None:
     manifest = with_amount(with_amount(ten_replicas, "nvidia.com/gpumem", 100), "nvidia.com/gpucores", 1)
     lab.apply(with_replicas(manifest, 21))
@@ -38,21 +36,9 @@ def test_s4_3_at_most_ten_tasks_on_a_gpu(lab: Lab, ten_replicas: str) -> None:
     assert sorted(gpus.count(gpu) for gpu in set(gpus)) == [10, 10]
 
 
-test_s4_4_out_of_memory_is_cuda_error_2_and_one_line = (
-    vgpu_scheduler.test_s4_4_out_of_memory_is_cuda_error_2_and_one_line
-)
-test_s4_5_the_same_program_runs_within_its_limit = vgpu_scheduler.test_s4_5_the_same_program_runs_within_its_limit
-test_s4_10_five_replicas_of_16000_mib_need_scaling = vgpu_scheduler.test_s4_10_five_replicas_of_16000_mib_need_scaling
-
-
 @pytest.fixture(scope="module")
 def scaled_lab(start_lab: StartLab) -> Lab:
-    """As helm's `--set devicePlugin.deviceMemoryScaling=3.0` of the document."""
-    return start_lab("scaled", "--gpu", "V100-PCIE-32GB", config="devicePlugin:\n  deviceMemoryScaling: 3.0\n")
-
-
-test_s4_10_with_scaling_all_five_run = vgpu_scheduler.test_s4_10_with_scaling_all_five_run
-test_s4_6_ten_replicas_of_10000_mib_really_use_them = vgpu_scheduler.test_s4_6_ten_replicas_of_10000_mib_really_use_them
+    return start_lab("scaled", *TABLE["S4"].options, config=SCALED)
 
 
 def test_s4_9_every_resource_name_and_default_of_the_document(start_lab: StartLab) -> None:

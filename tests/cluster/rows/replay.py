@@ -19,6 +19,7 @@ from tests.cluster.components.own_images import WORKLOAD
 from tests.cluster.components.processes import LAMINA, Processes
 from tests.cluster.components.sandboxes import Sandbox
 from tests.scenarios.labs import Cluster, Object
+from tests.scenarios.rows import Rows
 from tests.waiting import wait_until
 
 IMAGE = re.compile(r"""("?\bimage"?: *)("[^"]*"|[^\s,}]+)""")
@@ -122,6 +123,10 @@ class Replay(Cluster):
         meta = {"name": CONFIG_MAP, "namespace": CONFIG_MAP_NAMESPACE}
         whole = {"apiVersion": "v1", "kind": "ConfigMap", "metadata": meta, "data": {CONFIG_MAP_KEY: text}}
         self.apply(json.dumps(whole))
+
+    def serve(self, rows: Rows) -> None:
+        """What a lab with its options and configuration is; no pod may be there."""
+        self.become(rows.gpu, rows.count, rows.config)
 
     def become(self, model: str, count: int, config: str = "") -> None:
         """Give the node other GPUs, and Lamina another configuration; no pod may be there."""

@@ -8,13 +8,14 @@ import pytest
 
 from tests.cluster.rows.replay import Replay
 from tests.scenarios import cce as s0
+from tests.scenarios.rows import TABLE
 
 memory_only, memory_and_compute = s0.memory_only, s0.memory_and_compute
 
 
 @pytest.fixture(scope="module")
 def v100(replay: Replay) -> Replay:
-    replay.become("V100-SXM2-16GB", 2)
+    replay.serve(TABLE["S0"])
     return replay
 
 
@@ -24,9 +25,7 @@ def lab(v100: Replay) -> Iterator[Replay]:
     v100.delete_workloads()
 
 
-test_s0_1_the_node_offers_all_its_memory = s0.test_s0_1_the_node_offers_all_its_memory
-test_s0_1_the_pod_sees_its_memory = s0.test_s0_1_the_pod_sees_its_memory
-test_s0_2_memory_and_compute = s0.test_s0_2_memory_and_compute
+globals().update(TABLE["S0"].tests)
 
 
 def test_s0_1_the_node_sees_the_whole_card(lab: Replay, memory_only: str) -> None:

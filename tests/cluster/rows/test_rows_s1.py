@@ -7,6 +7,7 @@ import pytest
 from tests.cluster.rows.replay import Replay
 from tests.scenarios import volcano as s1
 from tests.scenarios import volcano_mig as mig
+from tests.scenarios.rows import TABLE
 from tests.waiting import wait_until
 
 hami_core, mig_pod = s1.hami_core, mig.mig_pod
@@ -19,7 +20,7 @@ def test_s1_1_allocatable_has_the_sums_of_the_node(replay: Replay) -> None:
 
 @pytest.fixture(scope="module")
 def a100(replay: Replay) -> Replay:
-    replay.become("A100-SXM4-40GB", 1, "nvidia: {modes: [quota, mig]}\n")
+    replay.serve(TABLE["S1 MIG"])
     return replay
 
 
@@ -30,7 +31,5 @@ def lab(a100: Replay) -> Iterator[Replay]:
     wait_until(lambda: "instances" not in mig.gpu(a100), lambda: str(mig.gpu(a100)))
 
 
-test_s1_2_a_pod_gets_its_memory_and_compute = s1.test_s1_2_a_pod_gets_its_memory_and_compute
-test_s1_2_the_pod_carries_what_volcanos_tools_read = s1.test_s1_2_the_pod_carries_what_volcanos_tools_read
-test_s1_3_an_instance_is_made_for_the_pod = mig.test_s1_3_an_instance_is_made_for_the_pod_and_goes_with_it
-test_s1_8_metrics_have_use_and_limits = s1.test_s1_8_metrics_have_use_and_limits
+globals().update(TABLE["S1"].tests)
+globals().update(TABLE["S1 MIG"].tests)

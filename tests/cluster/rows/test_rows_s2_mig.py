@@ -6,12 +6,12 @@ import pytest
 
 from tests.cluster.rows.replay import Replay
 from tests.scenarios import mig_labels as mig
-from tests.scenarios.examples import EXAMPLES
+from tests.scenarios.rows import TABLE
 
 
 @pytest.fixture(scope="module")
 def a100(replay: Replay) -> Replay:
-    replay.become("A100-PCIE-40GB", 2, (EXAMPLES / "configuration" / "mig.yaml").read_text())
+    replay.serve(TABLE["S2 MIG"])
     return replay
 
 
@@ -21,9 +21,7 @@ def lab(a100: Replay) -> Iterator[Replay]:
     a100.delete_workloads()
 
 
-test_s2_4_labels_of_the_post_make_its_instances = mig.test_s2_4_labels_of_the_post_make_its_instances
-test_s2_5_and_s2_6_a_pod_sees_its_gpu_and_its_one_device = mig.test_s2_5_and_s2_6_a_pod_sees_its_gpu_and_its_one_device
-test_s2_4_a_device_in_use_is_not_taken_away = mig.test_s2_4_instances_are_listed_and_a_device_in_use_is_not_taken_away
+globals().update(TABLE["S2 MIG"].tests)
 
 
 def test_s2_4_the_remaining_labels_of_the_post(lab: Replay) -> None:

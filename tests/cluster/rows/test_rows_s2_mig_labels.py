@@ -7,6 +7,7 @@ import pytest
 from tests.cluster.rows.replay import Replay
 from tests.scenarios import mig_sharing as sharing
 from tests.scenarios.nvidia import offers
+from tests.scenarios.rows import TABLE
 from tests.waiting import wait_until
 
 WITHOUT = {
@@ -37,7 +38,7 @@ WITH = {
 
 @pytest.fixture(scope="module")
 def a100(replay: Replay) -> Replay:
-    replay.become("A100-PCIE-40GB", 2)
+    replay.serve(TABLE["S2 MIG labels"])
     return replay
 
 

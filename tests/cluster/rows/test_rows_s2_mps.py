@@ -7,6 +7,7 @@ import pytest
 from tests.cluster.rows.replay import Replay
 from tests.scenarios import mps
 from tests.scenarios.nvidia import SHARED, pod
+from tests.scenarios.rows import TABLE
 from tests.waiting import wait_until
 
 ROOT = "/run/nvidia/mps"
@@ -14,7 +15,7 @@ ROOT = "/run/nvidia/mps"
 
 @pytest.fixture(scope="module")
 def a100(replay: Replay) -> Replay:
-    replay.become("A100-PCIE-40GB", 2)
+    replay.serve(TABLE["S2 MPS"])
     mps.share_by_mps(replay)
     return replay
 
@@ -25,9 +26,7 @@ def lab(a100: Replay) -> Iterator[Replay]:
     a100.delete_workloads()
 
 
-test_s2_8_the_node_offers_its_gpus_ten_times = mps.test_s2_8_the_node_offers_its_gpus_ten_times
-test_s2_8_clients_of_one_gpu_run_at_the_same_time = mps.test_s2_8_clients_of_one_gpu_run_at_the_same_time
-test_s2_8_asking_two_replicas_is_refused = mps.test_s2_8_asking_two_replicas_is_refused_as_nvidia_words_it
+globals().update(TABLE["S2 MPS"].tests)
 
 
 def test_s2_8_each_daemon_gets_the_limits(lab: Replay) -> None:

@@ -6,13 +6,14 @@ import pytest
 
 from tests.cluster.rows.replay import Replay
 from tests.scenarios import time_slicing as slicing
+from tests.scenarios.rows import TABLE
 
 eleven = slicing.eleven
 
 
 @pytest.fixture(scope="module")
 def a100(replay: Replay) -> Replay:
-    replay.become("A100-PCIE-40GB", 2)
+    replay.serve(TABLE["S2 time-slicing"])
     slicing.slice_gpus(replay)
     return replay
 
@@ -23,7 +24,4 @@ def lab(a100: Replay) -> Iterator[Replay]:
     a100.delete_workloads()
 
 
-test_s2_1_the_node_offers_gpus_times_replicas = slicing.test_s2_1_the_node_offers_gpus_times_replicas
-test_s2_1_the_labels_say_that_gpus_are_shared = slicing.test_s2_1_the_labels_say_that_gpus_are_shared
-test_s2_1_the_documents_pod_sees_its_gpu = slicing.test_s2_1_the_documents_pod_sees_its_gpu
-test_s2_2_eight_of_eleven_run = slicing.test_s2_2_eight_of_eleven_run
+globals().update(TABLE["S2 time-slicing"].tests)

@@ -9,13 +9,14 @@ from tests.cluster.rows.replay import Replay
 from tests.scenarios import nvidia_config as plugin
 from tests.scenarios import one_gpu
 from tests.scenarios.nvidia import GPU, label, node_events, offers, publish, use, visible
+from tests.scenarios.rows import TABLE
 from tests.seeds import piped, seed
 from tests.waiting import wait_until
 
 
 @pytest.fixture(scope="module")
 def eight(replay: Replay) -> Replay:
-    replay.become("A100-SXM4-80GB", 8)
+    replay.serve(TABLE["S3"])
     return replay
 
 
@@ -46,9 +47,7 @@ def refusals(lab: Replay) -> list[str]:
     return node_events(lab, "ConfigurationRefused")
 
 
-test_s3_2_the_label_chooses_among_named_configs = plugin.test_s3_2_the_label_chooses_among_named_configs
-test_s3_3_and_s3_5_five_replicas_of_eight_gpus = plugin.test_s3_3_and_s3_5_five_replicas_of_eight_gpus
-test_s3_4_more_than_one_replica_is_refused = plugin.test_s3_4_more_than_one_replica_is_refused_in_nvidias_words
+globals().update(TABLE["S3"].tests)
 
 
 def test_s3_6_two_programs_on_one_gpu_get_half_of_its_time_each(eight: Replay) -> None:

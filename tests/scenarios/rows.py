@@ -1,0 +1,54 @@
+"""The rows that two runners share, a lab and the test cluster: whose tests, on which GPUs, and Lamina's configuration.
+
+A runner's module takes the tests of a document with `globals().update(TABLE["S0"].tests)`. It provides what they ask:
+`lab`, a node with these GPUs, where they leave no pod. Where a document asks for more, the module has tests of its own;
+where those come in between and depend on what was before, it names each test instead.
+"""
+
+from types import ModuleType
+from typing import NamedTuple
+
+from tests.scenarios import (
+    cce,
+    mig_labels,
+    mig_sharing,
+    mps,
+    nvidia_config,
+    time_slicing,
+    vgpu_scheduler,
+    volcano,
+    volcano_mig,
+)
+from tests.scenarios.examples import EXAMPLES
+
+
+class Rows(NamedTuple):
+    document: ModuleType
+    gpu: str
+    count: int = 2
+    config: str = ""
+
+    @property
+    def tests(self) -> dict[str, object]:
+        """The tests by their names, in the order of the document."""
+        return {name: value for name, value in vars(self.document).items() if name.startswith("test_")}
+
+    @property
+    def options(self) -> tuple[str, ...]:
+        """Of `lamina lab up`."""
+        return "--gpu", self.gpu, "--gpus-per-node", str(self.count)
+
+
+TABLE = {
+    "S0": Rows(cce, "V100-SXM2-16GB"),
+    "S1": Rows(volcano, "A100-SXM4-40GB"),
+    "S1 MIG": Rows(volcano_mig, "A100-SXM4-40GB", 1, "nvidia: {modes: [quota, mig]}\n"),
+    "S2 time-slicing": Rows(time_slicing, "A100-PCIE-40GB"),
+    "S2 MIG": Rows(mig_labels, "A100-PCIE-40GB", config=(EXAMPLES / "configuration" / "mig.yaml").read_text()),
+    "S2 MIG labels": Rows(mig_sharing, "A100-PCIE-40GB"),
+    "S2 MPS": Rows(mps, "A100-PCIE-40GB"),
+    "S3": Rows(nvidia_config, "A100-SXM4-80GB", 8),
+    "S4": Rows(vgpu_scheduler, "V100-PCIE-32GB"),
+}
+SCALED = "devicePlugin:\n  deviceMemoryScaling: 3.0\n"
+"""As helm's `--set devicePlugin.deviceMemoryScaling=3.0` in the document of S4."""
