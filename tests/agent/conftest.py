@@ -7,7 +7,7 @@ import pytest
 from lamina.ports.kube import NODES
 from tests.agent.node import Node
 from tests.agent.planted import MinedAgent, mined_agent
-from tests.agent.running_agent import Running
+from tests.agent.running_agent import RunningAgent
 
 
 @pytest.fixture
@@ -22,9 +22,9 @@ async def mined(monkeypatch: pytest.MonkeyPatch) -> AsyncIterator[MinedAgent]:
 
 
 @pytest.fixture
-async def running() -> AsyncIterator[Running]:
+async def running() -> AsyncIterator[RunningAgent]:
     with tempfile.TemporaryDirectory(prefix="lam") as folder:
-        made = Running(Path(folder))
+        made = RunningAgent(Path(folder))
         await made.kube.create(NODES, {"metadata": {"name": made.node.name, "labels": {}}})
         await made.kubelet.start()
         yield made

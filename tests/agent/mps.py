@@ -30,7 +30,7 @@ FACTS = fake_gpus(2, name="A100-PCIE-40GB", memory_mib=40960)
 FIRST, SECOND = (facts.uuid for facts in FACTS)
 
 
-class Node:
+class MpsNode:
     """`start` starts an agent's part again over what is on the disk and in the fakes, as after a crash."""
 
     def __init__(self, root: Path, facts: Iterable[GpuFacts] = FACTS) -> None:
@@ -102,7 +102,7 @@ class Node:
         self.events.append(daemon)
 
 
-async def died(node: Node, moment: int, replicas: int) -> bool:
+async def died(node: MpsNode, moment: int, replicas: int) -> bool:
     """Whether an agent that starts now and has two looks dies at this moment, counted from 0."""
     try:
         node.start(replicas, life=Life(moment))

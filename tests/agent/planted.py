@@ -28,7 +28,7 @@ from lamina.ports.nvml import FakeNvml, GpuProcess
 from lamina.ports.time_slices import FakeTimeSlices
 from tests.agent.mig_nodes import FACTS, GPU
 from tests.agent.node import RESOURCE
-from tests.agent.running_agent import Running
+from tests.agent.running_agent import RunningAgent
 from tests.waiting import Otherwise, until
 from tests.worlds.planted import Mines
 
@@ -43,7 +43,7 @@ LABEL = "nvidia.com/device-plugin.config"
 """NVIDIA's configurations are chosen by this label."""
 
 
-class MinedAgent(Running):
+class MinedAgent(RunningAgent):
     """An agent with mines behind its ports. The test itself uses the ports without them."""
 
     def __init__(self, root: Path) -> None:

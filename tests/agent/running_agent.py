@@ -37,7 +37,7 @@ def config_map(text: str) -> Object:
     return {"metadata": {"name": "lamina", "namespace": NAMESPACE}, "data": {"lamina.yaml": text}}
 
 
-class Running:
+class RunningAgent:
     """An agent with its ports: two GPUs of ten slots each, a node without labels."""
 
     def __init__(self, root: Path) -> None:

@@ -15,11 +15,11 @@ from lamina.errors import BadInput
 from lamina.ports.files import Files
 from lamina.ports.kube import CONFIG_MAPS, EVENTS, INVENTORIES, NODES, PODS, NotFound
 from tests.agent.node import KIND, RESOURCE, container, share
-from tests.agent.running_agent import NAMESPACE, Running, config_map
+from tests.agent.running_agent import NAMESPACE, RunningAgent, config_map
 from tests.enforcement.leases import lease
 
 
-async def test_it_publishes_and_hands_out_what_the_node_has(running: Running) -> None:
+async def test_it_publishes_and_hands_out_what_the_node_has(running: RunningAgent) -> None:
     await running.start("hami: {deviceSplitCount: 4}")
     await running.devices(RESOURCE, 8)
     published = await running.inventory(lambda found: len(found.gpus) == 2)
@@ -30,7 +30,7 @@ async def test_it_publishes_and_hands_out_what_the_node_has(running: Running) ->
     assert owner["uid"] == node["metadata"]["uid"]
 
 
-async def test_only_root_can_enter_the_directory_of_limit_files(running: Running) -> None:
+async def test_only_root_can_enter_the_directory_of_limit_files(running: RunningAgent) -> None:
     containers = running.settings.containers
     containers.mkdir(parents=True, mode=0o755)  # as an earlier version made it
     await running.start()
@@ -38,7 +38,7 @@ async def test_only_root_can_enter_the_directory_of_limit_files(running: Running
     assert stat.S_IMODE(containers.stat().st_mode) == 0o700
 
 
-async def test_no_container_can_lease_the_facade(running: Running) -> None:
+async def test_no_container_can_lease_the_facade(running: RunningAgent) -> None:
     await running.start()
     await running.inventory(lambda found: len(found.gpus) == 2)
     (preload,) = running.settings.libraries.rglob("ld.so.preload")
@@ -46,7 +46,7 @@ async def test_no_container_can_lease_the_facade(running: Running) -> None:
         assert taken != "leased"
 
 
-async def test_it_writes_only_what_has_changed(running: Running) -> None:
+async def test_it_writes_only_what_has_changed(running: RunningAgent) -> None:
     await running.start()
     await running.inventory(lambda found: len(found.gpus) == 2)
     before = (await running.kube.get(INVENTORIES, running.node.name))["metadata"]["resourceVersion"]
@@ -58,7 +58,7 @@ async def test_it_writes_only_what_has_changed(running: Running) -> None:
     assert (await running.kube.get(INVENTORIES, running.node.name))["metadata"]["resourceVersion"] == before
 
 
-async def test_a_removed_inventory_is_written_again(running: Running) -> None:
+async def test_a_removed_inventory_is_written_again(running: RunningAgent) -> None:
     await running.start()
     await running.inventory(lambda found: len(found.gpus) == 2)
     await running.until(lambda: ("watch", INVENTORIES, "") in running.kube.calls)
@@ -66,7 +66,7 @@ async def test_a_removed_inventory_is_written_again(running: Running) -> None:
     await running.inventory(lambda found: len(found.gpus) == 2)
 
 
-async def test_an_inventory_does_not_outlive_its_node(running: Running) -> None:
+async def test_an_inventory_does_not_outlive_its_node(running: RunningAgent) -> None:
     await running.start()
     await running.inventory(lambda found: len(found.gpus) == 2)
     await running.until(lambda: ("watch", INVENTORIES, "") in running.kube.calls)
@@ -80,7 +80,7 @@ async def test_an_inventory_does_not_outlive_its_node(running: Running) -> None:
     assert owner["uid"] == node["metadata"]["uid"]
 
 
-async def test_a_sick_gpu_takes_its_tickets_and_a_lost_one_comes_back(running: Running) -> None:
+async def test_a_sick_gpu_takes_its_tickets_and_a_lost_one_comes_back(running: RunningAgent) -> None:
     await running.start()
     await running.devices(RESOURCE, 20)
     running.nvml.strike(running.nvml.present[1].uuid, 79)
@@ -93,7 +93,7 @@ async def test_a_sick_gpu_takes_its_tickets_and_a_lost_one_comes_back(running: R
     await running.devices(RESOURCE, 10)
 
 
-async def test_a_missing_driver_is_reported_and_used_when_it_returns(running: Running) -> None:
+async def test_a_missing_driver_is_reported_and_used_when_it_returns(running: RunningAgent) -> None:
     running.nvml.broken = "NVML does not tell the driver's version: Driver Not Loaded"
     await running.start()
     await running.inventory(lambda found: found.gpus == ())
@@ -105,7 +105,7 @@ async def test_a_missing_driver_is_reported_and_used_when_it_returns(running: Ru
     assert "Driver Not Loaded" in sick.gpus[0].reason
 
 
-async def test_a_driver_that_is_away_while_the_agent_starts_hides_no_gpu(running: Running) -> None:
+async def test_a_driver_that_is_away_while_the_agent_starts_hides_no_gpu(running: RunningAgent) -> None:
     await running.start()
     before = await running.inventory(lambda found: len(found.gpus) == 2)
     await running.stop()
@@ -120,7 +120,7 @@ async def test_a_driver_that_is_away_while_the_agent_starts_hides_no_gpu(running
     assert await running.inventory(lambda found: all(gpu.healthy for gpu in found.gpus)) == before
 
 
-async def test_a_failing_gpu_is_an_event_of_the_node(running: Running) -> None:
+async def test_a_failing_gpu_is_an_event_of_the_node(running: RunningAgent) -> None:
     await running.start("health: {quietSeconds: 0.2}")
     await running.devices(RESOURCE, 20)
     uuid = running.nvml.present[1].uuid
@@ -138,7 +138,7 @@ async def test_a_failing_gpu_is_an_event_of_the_node(running: Running) -> None:
     ]
 
 
-async def test_a_node_offers_nothing_until_its_labels_select_it(running: Running) -> None:
+async def test_a_node_offers_nothing_until_its_labels_select_it(running: RunningAgent) -> None:
     name = running.node.name
     await running.start('nodeSelector: {gpu: "on"}')
     assert await running.devices(RESOURCE, 0) == {}
@@ -152,7 +152,7 @@ async def test_a_node_offers_nothing_until_its_labels_select_it(running: Running
 
 
 @pytest.mark.parametrize(("label", "value"), [(label, values[0]) for label, values in KEPT_OUT])
-async def test_a_node_that_is_no_longer_selected_offers_nothing(running: Running, label: str, value: str) -> None:
+async def test_a_node_that_is_no_longer_selected_offers_nothing(running: RunningAgent, label: str, value: str) -> None:
     name = running.node.name
     await running.start()
     await running.devices(RESOURCE, 20)
@@ -163,7 +163,7 @@ async def test_a_node_that_is_no_longer_selected_offers_nothing(running: Running
     await running.devices(RESOURCE, 20)
 
 
-async def test_a_removed_agent_removes_its_labels_and_annotations(running: Running) -> None:
+async def test_a_removed_agent_removes_its_labels_and_annotations(running: RunningAgent) -> None:
     """It looks at them seldom, and is ended at once."""
     running.settings = replace(running.settings, poll_s=1.0)
     await running.start()
@@ -184,7 +184,7 @@ async def test_a_removed_agent_removes_its_labels_and_annotations(running: Runni
     assert await metadata() == {"lamina.dev/agent"}
 
 
-async def test_a_cordon_is_published_and_survives_a_restart(running: Running) -> None:
+async def test_a_cordon_is_published_and_survives_a_restart(running: RunningAgent) -> None:
     uuid = running.nvml.present[1].uuid
     await running.start()
     await running.inventory(lambda found: len(found.gpus) == 2 and not any(gpu.cordoned for gpu in found.gpus))
@@ -205,7 +205,7 @@ async def test_a_cordon_is_published_and_survives_a_restart(running: Running) ->
         await set_cordoned(running.kube, running.node.name, "7", cordoned=True)
 
 
-async def test_it_follows_the_configuration_and_keeps_what_was_prepared(running: Running) -> None:
+async def test_it_follows_the_configuration_and_keeps_what_was_prepared(running: RunningAgent) -> None:
     await running.start()
     await running.devices(RESOURCE, 20)
     uid = await running.node.pod("p", container("main", share(0, 4096)))
@@ -220,7 +220,7 @@ async def test_it_follows_the_configuration_and_keeps_what_was_prepared(running:
     await running.devices("example.com/gpu", 20)
 
 
-async def test_a_container_is_prepared_kept_over_a_restart_and_released(running: Running) -> None:
+async def test_a_container_is_prepared_kept_over_a_restart_and_released(running: RunningAgent) -> None:
     await running.start()
     await running.devices(RESOURCE, 20)
     uid = await running.node.pod("p", container("main", share(0, 4096)))
@@ -240,7 +240,7 @@ async def test_a_container_is_prepared_kept_over_a_restart_and_released(running:
     await running.until(lambda: not spec.exists() and not folder.exists())
 
 
-async def test_a_pod_without_a_grant_is_refused_with_the_reason(running: Running) -> None:
+async def test_a_pod_without_a_grant_is_refused_with_the_reason(running: RunningAgent) -> None:
     await running.start()
     await running.devices(RESOURCE, 20)
     await running.node.pod("p")
@@ -249,14 +249,14 @@ async def test_a_pod_without_a_grant_is_refused_with_the_reason(running: Running
     assert "default/p has no grant" in caught.value.details()
 
 
-async def test_two_agents_do_not_share_a_folder(running: Running) -> None:
+async def test_two_agents_do_not_share_a_folder(running: RunningAgent) -> None:
     await running.start()
     await running.devices(RESOURCE, 20)
     with pytest.raises(BadInput, match="in use by another process"), Files().only_user(running.settings.state_dir):
         pass
 
 
-async def test_a_broken_record_stops_the_agent_with_a_sentence(running: Running) -> None:
+async def test_a_broken_record_stops_the_agent_with_a_sentence(running: RunningAgent) -> None:
     running.settings.state_dir.mkdir()
     running.settings.record.write_text("{")
     await running.start()
@@ -272,7 +272,7 @@ def test_settings_that_cannot_work(tmp_path: Path) -> None:
         AgentSettings(node="n", driver_dir=tmp_path, facade_dir=tmp_path).checked()
 
 
-async def test_run_refuses_a_kubeconfig_that_leads_nowhere(running: Running, tmp_path: Path) -> None:
+async def test_run_refuses_a_kubeconfig_that_leads_nowhere(running: RunningAgent, tmp_path: Path) -> None:
     settings = replace(running.settings, kubeconfig=tmp_path / "absent")
     with pytest.raises(BadInput, match="kubeconfig"):
         await run(settings)

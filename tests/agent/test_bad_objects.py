@@ -168,7 +168,7 @@ async def test_the_instances_of_one_gpu(tmp_path: Path, monkeypatch: pytest.Monk
 
 
 async def test_the_daemon_of_one_gpu(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    node = mps.Node(tmp_path)
+    node = mps.MpsNode(tmp_path)
     node.start()
     step = DaemonSupervisor._step
     with monkeypatch.context() as patch:

@@ -6,7 +6,7 @@ import pytest
 
 from lamina.agent.inventory.publisher import AGAIN_S
 from lamina.ports.kube import INVENTORIES, Object
-from tests.agent.running_agent import STEP_S, Running
+from tests.agent.running_agent import STEP_S, RunningAgent
 
 OTHER_SPECS: tuple[Object, ...] = (
     {"gpus": []},
@@ -18,7 +18,7 @@ OTHER_SPECS: tuple[Object, ...] = (
 
 
 @pytest.fixture
-async def published(running: Running) -> Running:
+async def published(running: RunningAgent) -> RunningAgent:
     """An agent that follows its Inventory."""
     await running.start()
     await running.inventory(lambda found: len(found.gpus) == 2)
@@ -26,41 +26,41 @@ async def published(running: Running) -> Running:
     return running
 
 
-async def stored(running: Running) -> Object:
+async def stored(running: RunningAgent) -> Object:
     return await running.kube.get(INVENTORIES, running.node.name)
 
 
-async def restored(running: Running, spec: Object) -> None:
+async def restored(running: RunningAgent, spec: Object) -> None:
     async def is_back() -> bool:
         return bool((await stored(running))["spec"] == spec)
 
     await running.until(is_back)
 
 
-async def change(running: Running, spec: Object) -> None:
+async def change(running: RunningAgent, spec: Object) -> None:
     """Another client changes fields of the spec."""
     before = await stored(running)
     await running.kube.replace(INVENTORIES, {**before, "spec": before["spec"] | spec})
 
 
-async def report_free(running: Running, mib: int) -> None:
+async def report_free(running: RunningAgent, mib: int) -> None:
     """The controller writes the status."""
     status = {"status": {"freeMemoryMiB": mib}}
     await running.kube.patch(INVENTORIES, running.node.name, status, subresource="status")
 
 
-def replaces(running: Running) -> int:
+def replaces(running: RunningAgent) -> int:
     return sum(verb == "replace" and resource == INVENTORIES for verb, resource, _ in running.kube.calls)
 
 
 @pytest.mark.parametrize("spec", OTHER_SPECS)
-async def test_a_changed_inventory_is_written_again(published: Running, spec: Object) -> None:
+async def test_a_changed_inventory_is_written_again(published: RunningAgent, spec: Object) -> None:
     before = (await stored(published))["spec"]
     await change(published, spec)
     await restored(published, before)
 
 
-async def test_one_that_another_client_made_is_written_again(published: Running) -> None:
+async def test_one_that_another_client_made_is_written_again(published: RunningAgent) -> None:
     before = (await stored(published))["spec"]
     await change(published, {"driver": "1.0"})  # so that the next object has a lower generation
     await restored(published, before)
@@ -69,7 +69,7 @@ async def test_one_that_another_client_made_is_written_again(published: Running)
     await restored(published, before)
 
 
-async def test_a_status_is_no_reason_to_write(published: Running) -> None:
+async def test_a_status_is_no_reason_to_write(published: RunningAgent) -> None:
     before = replaces(published)
     for mib in (1, 2, 3):
         await report_free(published, mib)
@@ -79,7 +79,7 @@ async def test_a_status_is_no_reason_to_write(published: Running) -> None:
 
 
 async def test_a_definition_that_drops_fields_is_not_written_to_endlessly(
-    published: Running, monkeypatch: pytest.MonkeyPatch
+    published: RunningAgent, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     whole = published.kube.replace
 
@@ -98,7 +98,7 @@ async def test_a_definition_that_drops_fields_is_not_written_to_endlessly(
     assert replaces(published) == before
 
 
-async def test_a_client_that_writes_all_the_time_is_answered_once_a_second(published: Running) -> None:
+async def test_a_client_that_writes_all_the_time_is_answered_once_a_second(published: RunningAgent) -> None:
     before, began = replaces(published), published.clock.monotonic()
     for number in range(100):
         await change(published, {"driver": str(number)})

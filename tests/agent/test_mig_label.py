@@ -24,7 +24,7 @@ from lamina.ports.kubelet.allocations import Holder
 from lamina.ports.kubelet.deviceplugin_pb2_grpc import DevicePluginStub
 from lamina.ports.nvml import FakeNvml, GpuFacts, MigInstanceFacts
 from lamina.ports.nvml.fake import fake_gpus
-from tests.agent.running_agent import NAMESPACE, STEP_S, Running
+from tests.agent.running_agent import NAMESPACE, STEP_S, RunningAgent
 
 MIXED = "hami: {migStrategy: mixed}"
 VALID_FILE = "{version: v1, mig-configs: {mine: [{devices: all, mig-enabled: true, mig-devices: {1g.5gb: 7}}]}}"
@@ -32,10 +32,10 @@ HALF = "nvidia.com/mig-3g.20gb"
 
 
 @pytest.fixture
-async def node() -> AsyncIterator[Running]:
+async def node() -> AsyncIterator[RunningAgent]:
     """An agent's node of two A100 with 40 GB."""
     with tempfile.TemporaryDirectory(prefix="lam") as folder:
-        made = Running(Path(folder))
+        made = RunningAgent(Path(folder))
         gpus = fake_gpus(2, name="NVIDIA A100-SXM4-40GB", memory_mib=40960)
         made.nvml = FakeNvml(
             (structs.replace(gpu, mig_capable=True, pci_device=0x20B010DE) for gpu in gpus), made.clock
@@ -47,11 +47,11 @@ async def node() -> AsyncIterator[Running]:
         await made.kubelet.stop()
 
 
-async def label(node: Running, name: str) -> None:
+async def label(node: RunningAgent, name: str) -> None:
     await node.kube.patch(NODES, node.node.name, {"metadata": {"labels": {LABEL: name}}})
 
 
-async def state(node: Running, wanted: str) -> None:
+async def state(node: RunningAgent, wanted: str) -> None:
     async def reached() -> bool:
         labels = (await node.kube.get(NODES, node.node.name))["metadata"]["labels"]
         return bool(labels.get(STATE) == wanted)
@@ -59,11 +59,11 @@ async def state(node: Running, wanted: str) -> None:
     await node.until(reached)
 
 
-def profiles(node: Running) -> list[list[str]]:
+def profiles(node: RunningAgent) -> list[list[str]]:
     return [sorted(each.profile for each in found) for _, found in sorted(node.nvml.instances.items())]
 
 
-async def test_s2_4_the_label_partitions_every_gpu_and_the_state_follows(node: Running) -> None:
+async def test_s2_4_the_label_partitions_every_gpu_and_the_state_follows(node: RunningAgent) -> None:
     await node.start(MIXED)
     for name, each in (
         ("all-3g.20gb", ["3g.20gb"] * 2),
@@ -84,7 +84,7 @@ async def test_s2_4_the_label_partitions_every_gpu_and_the_state_follows(node: R
     assert not any(gpu.mig_enabled for gpu in await node.nvml.gpus())
 
 
-async def test_s2_5_devices_are_resources_by_profile_and_partitioned_gpus_are_not_shared(node: Running) -> None:
+async def test_s2_5_devices_are_resources_by_profile_and_partitioned_gpus_are_not_shared(node: RunningAgent) -> None:
     await node.start(MIXED)
     await node.inventory(lambda found: len(found.gpus) == 2)
     await label(node, "all-3g.20gb")
@@ -95,13 +95,13 @@ async def test_s2_5_devices_are_resources_by_profile_and_partitioned_gpus_are_no
     await node.inventory(lambda found: len(found.gpus) == 2)
 
 
-async def test_s2_5_the_strategy_may_stand_in_nvidias_configuration(node: Running) -> None:
+async def test_s2_5_the_strategy_may_stand_in_nvidias_configuration(node: RunningAgent) -> None:
     await node.start("nvidia: {fallbacks: [single], configs: {a: {version: v1, flags: {migStrategy: mixed}}}}")
     await label(node, "all-3g.20gb")
     await node.devices(HALF, 4)
 
 
-async def test_s2_5_single_offers_devices_as_gpus_and_shares_while_nothing_is_partitioned(node: Running) -> None:
+async def test_s2_5_single_offers_devices_as_gpus_and_shares_while_nothing_is_partitioned(node: RunningAgent) -> None:
     await node.start("hami: {migStrategy: single}")
     await node.devices(GPU, 20)
     await label(node, "all-3g.20gb")
@@ -114,7 +114,7 @@ async def test_s2_5_single_offers_devices_as_gpus_and_shares_while_nothing_is_pa
     await node.inventory(lambda found: found.native_resources == ())
 
 
-async def test_s2_5_single_is_honoured_from_a_cluster_policy_alone(node: Running) -> None:
+async def test_s2_5_single_is_honoured_from_a_cluster_policy_alone(node: RunningAgent) -> None:
     policy = {"metadata": {"name": "cluster-policy"}, "spec": {"mig": {"strategy": "single"}}}
     await node.kube.create(CLUSTER_POLICIES, policy)
     await node.start()
@@ -122,7 +122,7 @@ async def test_s2_5_single_is_honoured_from_a_cluster_policy_alone(node: Running
     await node.devices(GPU, 14)
 
 
-async def test_s2_5_none_in_a_cluster_policy_leaves_it_to_the_file(node: Running) -> None:
+async def test_s2_5_none_in_a_cluster_policy_leaves_it_to_the_file(node: RunningAgent) -> None:
     policy = {"metadata": {"name": "cluster-policy"}, "spec": {"mig": {"strategy": "none"}}}
     await node.kube.create(CLUSTER_POLICIES, policy)
     await node.start("nvidia: {fallbacks: [single], configs: {a: {version: v1, flags: {migStrategy: mixed}}}}")
@@ -130,7 +130,7 @@ async def test_s2_5_none_in_a_cluster_policy_leaves_it_to_the_file(node: Running
     await node.devices(HALF, 4)
 
 
-async def test_s2_5_single_offers_nothing_of_unequal_gpus_and_says_why(node: Running) -> None:
+async def test_s2_5_single_offers_nothing_of_unequal_gpus_and_says_why(node: RunningAgent) -> None:
     await node.start("nvidia: {fallbacks: [single], configs: {a: {version: v1, flags: {migStrategy: single}}}}")
     await node.devices(GPU, 2)
     await label(node, "all-balanced")
@@ -144,7 +144,7 @@ async def test_s2_5_single_offers_nothing_of_unequal_gpus_and_says_why(node: Run
     await node.devices(GPU, 2)
 
 
-async def test_s2_5_the_strategy_is_switched_while_gpus_are_partitioned(node: Running) -> None:
+async def test_s2_5_the_strategy_is_switched_while_gpus_are_partitioned(node: RunningAgent) -> None:
     await node.start("hami: {migStrategy: mixed}")
     await label(node, "all-3g.20gb")
     await node.devices(HALF, 4)
@@ -181,7 +181,9 @@ nvidia:
         ("single", "nvidia.com/gpu", "true", "nvidia.com/gpu.shared"),
     ],
 )
-async def test_s2_7_replicas_of_mig_devices(node: Running, strategy: str, name: str, rename: str, offered: str) -> None:
+async def test_s2_7_replicas_of_mig_devices(
+    node: RunningAgent, strategy: str, name: str, rename: str, offered: str
+) -> None:
     await node.start(SLICED.format(strategy=strategy, name=name, rename=rename))
     await label(node, "all-3g.20gb")
     ids = list(await node.devices(offered, 8))
@@ -199,7 +201,7 @@ async def test_s2_7_replicas_of_mig_devices(node: Running, strategy: str, name: 
             await plugin.Allocate(messages.AllocateRequest(container_requests=[wish]))
 
 
-async def test_a_container_gets_the_device_that_kubelet_chose(node: Running) -> None:
+async def test_a_container_gets_the_device_that_kubelet_chose(node: RunningAgent) -> None:
     gpu = node.nvml.present[0].uuid
     await node.nvml.set_mig_mode(gpu, True)
     uuid = (await node.nvml.create_mig(gpu, Placed("3g.20gb", 0))).uuid
@@ -232,7 +234,7 @@ async def test_a_container_gets_the_device_that_kubelet_chose(node: Running) -> 
 
 
 async def test_s2_7_replicas_of_mig_devices_do_not_start_where_each_should_have_a_part_of_the_memory(
-    node: Running,
+    node: RunningAgent,
 ) -> None:
     text = SLICED.format(strategy="mixed", name=HALF, rename="false")
     await node.start(text.replace("nvidia:", "nvidia:\n  replicaMemory: equal"))
@@ -249,7 +251,7 @@ async def test_s2_7_replicas_of_mig_devices_do_not_start_where_each_should_have_
 
 
 async def test_a_gpu_in_use_fails_with_the_pod_and_is_partitioned_when_it_is_idle(
-    node: Running, monkeypatch: pytest.MonkeyPatch
+    node: RunningAgent, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr("lamina.agent.mig.label_partitioner.RETRY_S", 0.1)
     await node.start(MIXED)
@@ -280,7 +282,7 @@ async def test_a_gpu_in_use_fails_with_the_pod_and_is_partitioned_when_it_is_idl
     assert profiles(node) == [["1g.5gb"] * 7] * 2
 
 
-async def test_a_geometry_comes_back_after_a_reboot(node: Running) -> None:
+async def test_a_geometry_comes_back_after_a_reboot(node: RunningAgent) -> None:
     await label(node, "all-balanced")
     await node.start(MIXED)
     await state(node, SUCCESS)
@@ -294,7 +296,7 @@ async def test_a_geometry_comes_back_after_a_reboot(node: Running) -> None:
     await node.until(is_back)
 
 
-async def test_a_node_without_the_label_any_more_has_no_state_and_stays_as_it_is(node: Running) -> None:
+async def test_a_node_without_the_label_any_more_has_no_state_and_stays_as_it_is(node: RunningAgent) -> None:
     await node.start(MIXED)
     await label(node, "all-3g.20gb")
     await state(node, SUCCESS)
@@ -307,7 +309,7 @@ async def test_a_node_without_the_label_any_more_has_no_state_and_stays_as_it_is
     assert profiles(node) == [["3g.20gb"] * 2] * 2
 
 
-async def test_a_node_that_is_not_selected_is_left_alone(node: Running) -> None:
+async def test_a_node_that_is_not_selected_is_left_alone(node: RunningAgent) -> None:
     await label(node, "all-3g.20gb")
     await node.start("hami: {migStrategy: mixed}\nnodeSelector: {gpu: 'on'}")
     await node.inventory(lambda found: found.gpus == ())
@@ -317,7 +319,7 @@ async def test_a_node_that_is_not_selected_is_left_alone(node: Running) -> None:
     await node.devices(HALF, 4)
 
 
-async def test_s2_5_labels_describe_partitioned_gpus(node: Running) -> None:
+async def test_s2_5_labels_describe_partitioned_gpus(node: RunningAgent) -> None:
     await node.start(MIXED)
     await label(node, "all-3g.20gb")
     await node.devices(HALF, 4)
@@ -331,7 +333,7 @@ async def test_s2_5_labels_describe_partitioned_gpus(node: Running) -> None:
     await node.until(labelled)
 
 
-async def test_without_a_label_nothing_is_touched_and_devices_are_offered(node: Running) -> None:
+async def test_without_a_label_nothing_is_touched_and_devices_are_offered(node: RunningAgent) -> None:
     gpu = node.nvml.present[0].uuid
     await node.nvml.set_mig_mode(gpu, True)
     await node.nvml.create_mig(gpu, Placed("3g.20gb", 0))
@@ -342,7 +344,7 @@ async def test_without_a_label_nothing_is_touched_and_devices_are_offered(node: 
 
 
 async def test_s1_7_a_customised_geometry_is_used_and_an_impossible_one_refused(
-    node: Running, monkeypatch: pytest.MonkeyPatch
+    node: RunningAgent, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr("lamina.agent.mig.label_partitioner.RETRY_S", 0.1)
 
@@ -417,7 +419,9 @@ def mig_parted_file(text: str) -> Object:
     return {"metadata": meta, "data": {mig_parted.CONFIG_MAP_KEY: text}}
 
 
-async def test_a_file_that_is_wrong_is_counted_and_logged_once(node: Running, caplog: pytest.LogCaptureFixture) -> None:
+async def test_a_file_that_is_wrong_is_counted_and_logged_once(
+    node: RunningAgent, caplog: pytest.LogCaptureFixture
+) -> None:
     await node.kube.create(CONFIG_MAPS, mig_parted_file("version: v2"))
     await node.start(MIXED)
     await label(node, "mine")
@@ -429,7 +433,7 @@ async def test_a_file_that_is_wrong_is_counted_and_logged_once(node: Running, ca
 
 @pytest.mark.parametrize(("text", "end"), [("version: v2", FAILED), (VALID_FILE, SUCCESS)])
 async def test_a_file_is_parsed_when_it_changes(
-    node: Running, text: str, end: str, monkeypatch: pytest.MonkeyPatch
+    node: RunningAgent, text: str, end: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """The largest ones take seconds, in which the agent does nothing else."""
     parsed = []

@@ -29,7 +29,7 @@ GPUS = [facts.uuid for facts in FACTS]
 STEPS = 80
 
 
-class World:
+class PartitionedGpus:
     """What is true, apart from what the agent thinks. `running` are the pods whose containers run."""
 
     def __init__(self, root: Path, dice: random.Random) -> None:
@@ -174,7 +174,7 @@ class World:
 
 @pytest.mark.parametrize("seed", range(12))
 async def test_no_container_ever_loses_or_shares_an_instance(tmp_path: Path, seed: int) -> None:
-    world = World(tmp_path, random.Random(seed))
+    world = PartitionedGpus(tmp_path, random.Random(seed))
     steps: list[Callable[[], Awaitable[None]]] = [
         *[world.admit] * 4, *[world.begin] * 5, *[world.end] * 3, *[world.reconcile] * 3, *[world.use] * 2,
         *[world.die] * 5, world.reboot, world.partition_by_hand, world.change_policy, world.fall_silent,

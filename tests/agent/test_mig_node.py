@@ -15,17 +15,17 @@ from lamina.ports.kube import CONFIG_MAPS, NODES, PODS
 from lamina.ports.nvml import FakeNvml, GpuProcess
 from tests.agent.mig_nodes import FACTS, GPU
 from tests.agent.node import RESOURCE, container
-from tests.agent.running_agent import Running, config_map
+from tests.agent.running_agent import RunningAgent, config_map
 
 MODES = "{nvidia: {modes: [quota, mig]}, hami: {migStrategy: mixed, deviceSplitCount: 5}}"
 OTHER = FACTS[1].uuid
 
 
 @pytest.fixture
-async def node() -> AsyncIterator[Running]:
+async def node() -> AsyncIterator[RunningAgent]:
     """An agent's node of two A100 with 40 GB."""
     with tempfile.TemporaryDirectory(prefix="lam") as folder:
-        made = Running(Path(folder))
+        made = RunningAgent(Path(folder))
         made.nvml = FakeNvml(FACTS, made.clock)
         await made.kube.create(NODES, {"metadata": {"name": made.node.name, "labels": {}}})
         await made.kubelet.start()
@@ -34,7 +34,7 @@ async def node() -> AsyncIterator[Running]:
         await made.kubelet.stop()
 
 
-async def starts(node: Running, name: str = "p", gpu: str = GPU) -> None:
+async def starts(node: RunningAgent, name: str = "p", gpu: str = GPU) -> None:
     """A pod with a 1g.5gb at 6 starts."""
     share = Share(gpu=gpu, memory_mib=3000, mode=Mode.MIG, mig=MigInstance(profile="1g.5gb", start=6))
     await node.node.pod(name, container("main", share))
@@ -42,7 +42,7 @@ async def starts(node: Running, name: str = "p", gpu: str = GPU) -> None:
     await node.started(name, f"ticket-{name}")
 
 
-async def first(node: Running, **wanted: object) -> Gpu:
+async def first(node: RunningAgent, **wanted: object) -> Gpu:
     """The first GPU once it is configured like this."""
     found = await node.inventory(
         lambda reported: (
@@ -52,11 +52,11 @@ async def first(node: Running, **wanted: object) -> Gpu:
     return found.gpus[0]
 
 
-async def label(node: Running, name: str | None) -> None:
+async def label(node: RunningAgent, name: str | None) -> None:
     await node.kube.patch(NODES, node.node.name, {"metadata": {"labels": {LABEL: name}}})
 
 
-async def test_the_inventory_says_what_may_be_partitioned_and_for_whom(node: Running) -> None:
+async def test_the_inventory_says_what_may_be_partitioned_and_for_whom(node: RunningAgent) -> None:
     await node.start(MODES)
     idle = await first(node, modes=(Mode.QUOTA, Mode.MIG), mig_card="A100-40GB", mode=None)
     assert not idle.mig_enabled and idle.instances == ()
@@ -84,14 +84,14 @@ async def test_the_inventory_says_what_may_be_partitioned_and_for_whom(node: Run
     assert "nvidia.com/mig-1g.5gb" not in node.kubelet.devices
 
 
-async def test_a_mode_that_is_impossible_is_not_published(node: Running) -> None:
+async def test_a_mode_that_is_impossible_is_not_published(node: RunningAgent) -> None:
     node.nvml.present[0] = structs.replace(FACTS[0], mig_capable=False)
     await node.start("nvidia: {operatingmode: mig}")
     found = await node.inventory(lambda reported: len(reported.gpus) == 2)
     assert [gpu.modes for gpu in found.gpus] == [(Mode.QUOTA,), (Mode.MIG,)]
 
 
-async def test_the_label_has_precedence_and_is_kept_from_what_a_grant_has(node: Running) -> None:
+async def test_the_label_has_precedence_and_is_kept_from_what_a_grant_has(node: RunningAgent) -> None:
     await node.start(MODES)
     await first(node, mode=None)
     await starts(node)
@@ -108,7 +108,7 @@ async def test_the_label_has_precedence_and_is_kept_from_what_a_grant_has(node: 
     await first(node, modes=(Mode.QUOTA, Mode.MIG), instances=(), mode=None)
 
 
-async def test_s2_10_a_reset_undoes_what_was_made_for_grants_and_labels(node: Running) -> None:
+async def test_s2_10_a_reset_undoes_what_was_made_for_grants_and_labels(node: RunningAgent) -> None:
     await node.kube.create(CONFIG_MAPS, config_map(MODES))
     await node.nvml.set_mig_mode(OTHER, True)
     theirs = await node.nvml.create_mig(OTHER, Placed("2g.10gb", 0))
@@ -127,7 +127,7 @@ async def test_s2_10_a_reset_undoes_what_was_made_for_grants_and_labels(node: Ru
     assert node.nvml.instances == {GPU: (), OTHER: (theirs,)}
 
 
-async def test_s2_10_a_reset_undoes_the_layout_of_the_label(node: Running) -> None:
+async def test_s2_10_a_reset_undoes_the_layout_of_the_label(node: RunningAgent) -> None:
     await node.kube.create(CONFIG_MAPS, config_map("hami: {migStrategy: mixed}"))
     await label(node, "all-balanced")
     await node.start("hami: {migStrategy: mixed}")
@@ -137,7 +137,7 @@ async def test_s2_10_a_reset_undoes_the_layout_of_the_label(node: Running) -> No
     assert not any(node.nvml.instances.values())
 
 
-async def disable(node: Running) -> None:
+async def disable(node: RunningAgent) -> None:
     """All pods are gone, and the configuration is as `lamina reset` leaves it."""
     node.kubelet.held.clear()
     for pod in (await node.kube.list(PODS)).items:

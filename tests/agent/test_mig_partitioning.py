@@ -109,7 +109,7 @@ async def test_what_does_not_fit_is_refused_before_anything_is_touched() -> None
     assert nvml.instances[GPU] == before
 
 
-class Dying(FakeNvml):
+class DyingDriver(FakeNvml):
     """Ends the caller at its `steps`-th change; a creation may leave half an instance."""
 
     steps = 0
@@ -148,7 +148,7 @@ async def test_a_run_that_was_killed_at_any_step_is_taken_up(seed: int) -> None:
         MigTarget(True, {"7g.40gb": 1}),
     ]
     for at in range(1, 20):
-        nvml = Dying(fake().present)
+        nvml = DyingDriver(fake().present)
         before, after = chosen.sample(wanted, 2)
         await partition(maker(nvml), GPU, before, using())
         nvml.steps = at

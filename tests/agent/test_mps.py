@@ -13,15 +13,15 @@ from lamina.errors import BadInput, NotYet, Outside
 from lamina.ports.mps import Home
 from lamina.ports.nvml import GpuProcess
 from lamina.ports.nvml.fake import fake_gpus
-from tests.agent.mps import FACTS, FIRST, SECOND, Node, older
+from tests.agent.mps import FACTS, FIRST, SECOND, MpsNode, older
 
 SHARED = "nvidia.com/gpu.shared"
 TEN = ClientLimits(memory_mib=4096, threads_percent=10)
 
 
 @pytest.fixture
-def node(tmp_path: Path) -> Node:
-    return Node(tmp_path)
+def node(tmp_path: Path) -> MpsNode:
+    return MpsNode(tmp_path)
 
 
 @pytest.mark.parametrize("replicas", range(2, 49))
@@ -51,7 +51,7 @@ def test_nonsense_is_no_limit(threads: str, memory: str) -> None:
     assert parse_limits(threads, memory) is None
 
 
-async def test_a_daemon_gets_its_limits_before_a_client_may_join(node: Node) -> None:
+async def test_a_daemon_gets_its_limits_before_a_client_may_join(node: MpsNode) -> None:
     node.start(10)
     assert node.healthy_devices() == []
     await node.reconcile()
@@ -72,7 +72,7 @@ async def test_a_daemon_gets_its_limits_before_a_client_may_join(node: Node) -> 
     assert [each.ready for each in node.events] == [True, True]
 
 
-async def test_a_daemon_that_ignores_its_limits_gets_no_clients(node: Node) -> None:
+async def test_a_daemon_that_ignores_its_limits_gets_no_clients(node: MpsNode) -> None:
     node.mps.deaf = True
     node.start(10)
     await node.reconcile()
@@ -86,14 +86,14 @@ async def test_a_daemon_that_ignores_its_limits_gets_no_clients(node: Node) -> N
 
 
 async def test_gpus_with_too_few_clients_say_so_and_others_are_shared(tmp_path: Path) -> None:
-    node = Node(tmp_path, [older(FACTS[0]), FACTS[1]])
+    node = MpsNode(tmp_path, [older(FACTS[0]), FACTS[1]])
     node.start(20)
     await node.reconcile()
     assert node.state(FIRST) == ("failed", "invalid device maximum allowed replicas exceeded: 20 > 16")
     assert node.healthy_devices() == [SECOND]
 
 
-async def test_no_daemon_starts_while_others_use_the_gpu_and_they_are_named(node: Node) -> None:
+async def test_no_daemon_starts_while_others_use_the_gpu_and_they_are_named(node: MpsNode) -> None:
     node.nvml.running[FIRST] = (GpuProcess(4711, 100),)
     node.start(10)
     await node.reconcile()
@@ -107,7 +107,7 @@ async def test_no_daemon_starts_while_others_use_the_gpu_and_they_are_named(node
     assert node.state() == ("ready", "")
 
 
-async def test_a_pod_with_a_share_keeps_mps_away(node: Node) -> None:
+async def test_a_pod_with_a_share_keeps_mps_away(node: MpsNode) -> None:
     node.start(0)
     node.hold("training", FIRST, Mode.QUOTA)
     node.start(10)
@@ -116,7 +116,7 @@ async def test_a_pod_with_a_share_keeps_mps_away(node: Node) -> None:
     assert node.healthy_devices() == [SECOND]
 
 
-async def test_the_next_agent_takes_a_daemon_over(node: Node) -> None:
+async def test_the_next_agent_takes_a_daemon_over(node: MpsNode) -> None:
     node.start(10)
     await node.reconcile()
     node.nvml.running[FIRST] = (GpuProcess(1, 4000),)
@@ -129,7 +129,7 @@ async def test_the_next_agent_takes_a_daemon_over(node: Node) -> None:
     assert node.mps.ended == [FIRST, SECOND], "or ended, but for what could have been there before the first start"
 
 
-async def test_a_daemon_that_runs_as_it_should_serves_without_a_break(node: Node) -> None:
+async def test_a_daemon_that_runs_as_it_should_serves_without_a_break(node: MpsNode) -> None:
     node.start(10)
     await node.reconcile()
     node.mps.daemons[SECOND].percent = 50.0
@@ -144,7 +144,7 @@ async def test_a_daemon_that_runs_as_it_should_serves_without_a_break(node: Node
 
 @pytest.mark.parametrize("at", range(12))
 async def test_a_daemon_killed_at_any_command_is_ready_in_the_end(tmp_path: Path, at: int) -> None:
-    node = Node(tmp_path, FACTS[:1])
+    node = MpsNode(tmp_path, FACTS[:1])
     answers = node.mps.ask
     left = at
 
@@ -169,7 +169,7 @@ async def test_a_daemon_killed_at_any_command_is_ready_in_the_end(tmp_path: Path
 
 
 @pytest.mark.parametrize("state", ["starting", "waiting", "failed", "stopping"])
-def test_no_client_joins_a_daemon_that_is_not_ready(node: Node, state: str) -> None:
+def test_no_client_joins_a_daemon_that_is_not_ready(node: MpsNode, state: str) -> None:
     node.start(10)
     shared = MpsSharing(node.daemons, node.offer, active=True)
     with pytest.raises(NotYet, match="is not started yet"):
@@ -187,7 +187,7 @@ def test_no_client_joins_a_daemon_that_is_not_ready(node: Node, state: str) -> N
     assert MpsSharing(node.daemons, node.offer, active=False).edits(SHARED, FIRST) == NO_EDITS
 
 
-async def test_while_a_daemon_is_there_containers_of_other_modes_do_not_start(node: Node) -> None:
+async def test_while_a_daemon_is_there_containers_of_other_modes_do_not_start(node: MpsNode) -> None:
     node.start(10)
     assert all(state.healthy for state in node.offer.state.units_without_mps.values())
     node.nvml.running[FIRST] = (GpuProcess(7, 1),)
@@ -197,7 +197,7 @@ async def test_while_a_daemon_is_there_containers_of_other_modes_do_not_start(no
     assert node.offer.gpus[SECOND].healthy
 
 
-async def test_a_pod_that_comes_while_a_daemon_is_about_to_start_keeps_it_away(node: Node) -> None:
+async def test_a_pod_that_comes_while_a_daemon_is_about_to_start_keeps_it_away(node: MpsNode) -> None:
     node.start(10)
     processes = node.nvml.processes
 
@@ -212,7 +212,7 @@ async def test_a_pod_that_comes_while_a_daemon_is_about_to_start_keeps_it_away(n
     assert FIRST not in node.nvml.exclusive
 
 
-async def test_a_daemon_that_died_is_started_again_once_its_clients_are_gone(node: Node) -> None:
+async def test_a_daemon_that_died_is_started_again_once_its_clients_are_gone(node: MpsNode) -> None:
     node.start(10)
     await node.reconcile()
     del node.mps.daemons[FIRST]
@@ -228,7 +228,7 @@ async def test_a_daemon_that_died_is_started_again_once_its_clients_are_gone(nod
 
 
 async def test_a_daemon_that_keeps_dying_is_tried_ever_more_seldom(tmp_path: Path) -> None:
-    node = Node(tmp_path, FACTS[:1])
+    node = MpsNode(tmp_path, FACTS[:1])
     node.start(10)
     starts = []
     for _ in range(60):
@@ -240,7 +240,7 @@ async def test_a_daemon_that_keeps_dying_is_tried_ever_more_seldom(tmp_path: Pat
     assert 5 <= starts[-1] <= 9, "after 1, 2, 5, 10 and 30 s"
 
 
-async def test_a_program_that_cannot_be_started_is_a_state_and_no_end(node: Node) -> None:
+async def test_a_program_that_cannot_be_started_is_a_state_and_no_end(node: MpsNode) -> None:
     node.mps.refuses = "nvidia-cuda-mps-control cannot be run: No such file or directory"
     node.start(10)
     await node.reconcile(3)
@@ -252,7 +252,7 @@ async def test_a_program_that_cannot_be_started_is_a_state_and_no_end(node: Node
     assert node.state() == ("ready", "")
 
 
-async def test_a_daemon_that_hangs_is_ended_at_the_third_silence(node: Node) -> None:
+async def test_a_daemon_that_hangs_is_ended_at_the_third_silence(node: MpsNode) -> None:
     node.start(10)
     await node.reconcile()
     node.mps.daemons[FIRST].hangs = True
@@ -267,7 +267,7 @@ async def test_a_daemon_that_hangs_is_ended_at_the_third_silence(node: Node) -> 
     assert node.mps.ended[2:] == [FIRST]
 
 
-async def test_limits_that_were_changed_are_set_again(node: Node) -> None:
+async def test_limits_that_were_changed_are_set_again(node: MpsNode) -> None:
     node.start(10)
     await node.reconcile()
     node.mps.daemons[FIRST].percent = 90.0
@@ -278,7 +278,7 @@ async def test_limits_that_were_changed_are_set_again(node: Node) -> None:
     assert node.state() == ("ready", "")
 
 
-async def test_a_sick_gpu_gets_no_daemon(node: Node) -> None:
+async def test_a_sick_gpu_gets_no_daemon(node: MpsNode) -> None:
     node.healthy = False
     node.start(10)
     await node.reconcile()
@@ -289,7 +289,7 @@ async def test_a_sick_gpu_gets_no_daemon(node: Node) -> None:
     assert node.state() == ("ready", "")
 
 
-async def test_other_limits_wait_for_the_last_client(node: Node) -> None:
+async def test_other_limits_wait_for_the_last_client(node: MpsNode) -> None:
     node.start(10)
     await node.reconcile()
     name = node.hold("client")
@@ -306,7 +306,7 @@ async def test_other_limits_wait_for_the_last_client(node: Node) -> None:
     assert node.mps.daemons[FIRST].memory == "10240M"
 
 
-async def test_an_unneeded_daemon_ends_with_its_last_client_and_leaves_nothing(node: Node) -> None:
+async def test_an_unneeded_daemon_ends_with_its_last_client_and_leaves_nothing(node: MpsNode) -> None:
     node.start(10)
     await node.reconcile()
     name = node.hold("client")
@@ -328,7 +328,7 @@ async def test_an_unneeded_daemon_ends_with_its_last_client_and_leaves_nothing(n
     assert [gpu.by_grant for gpu in inventory.gpus] == [True, True]
 
 
-async def test_until_the_daemon_ends_the_gpu_is_used_in_no_other_mode(node: Node) -> None:
+async def test_until_the_daemon_ends_the_gpu_is_used_in_no_other_mode(node: MpsNode) -> None:
     node.start(10)
     await node.reconcile()
     node.start(0)
@@ -337,7 +337,7 @@ async def test_until_the_daemon_ends_the_gpu_is_used_in_no_other_mode(node: Node
     assert [(gpu.by_grant, gpu.mode) for gpu in inventory.gpus] == [(False, Mode.MPS)] * 2
 
 
-async def test_a_gpu_that_the_label_partitions_keeps_its_daemon_only_for_its_clients(node: Node) -> None:
+async def test_a_gpu_that_the_label_partitions_keeps_its_daemon_only_for_its_clients(node: MpsNode) -> None:
     node.start(10)
     await node.reconcile()
     name = node.hold("client")
@@ -352,7 +352,7 @@ async def test_a_gpu_that_the_label_partitions_keeps_its_daemon_only_for_its_cli
     assert sorted(node.mps.daemons) == sorted([FIRST, SECOND])
 
 
-async def test_no_daemon_starts_on_a_gpu_that_the_label_begins_to_partition(node: Node) -> None:
+async def test_no_daemon_starts_on_a_gpu_that_the_label_begins_to_partition(node: MpsNode) -> None:
     node.start(10)
     processes = node.nvml.processes
 
@@ -366,7 +366,7 @@ async def test_no_daemon_starts_on_a_gpu_that_the_label_begins_to_partition(node
     assert sorted(node.mps.daemons) == [SECOND]
 
 
-async def test_a_node_that_is_not_selected_keeps_no_daemon(node: Node) -> None:
+async def test_a_node_that_is_not_selected_keeps_no_daemon(node: MpsNode) -> None:
     node.start(10)
     await node.reconcile()
     node.offer.update(selected=False)
@@ -374,7 +374,7 @@ async def test_a_node_that_is_not_selected_keeps_no_daemon(node: Node) -> None:
     assert node.traces() == ([], [], [], b"{}")
 
 
-async def test_another_folder_is_taken_when_the_old_one_is_given_up(node: Node) -> None:
+async def test_another_folder_is_taken_when_the_old_one_is_given_up(node: MpsNode) -> None:
     node.start(10)
     await node.reconcile()
     node.start(10, root="other-mps")
@@ -384,7 +384,7 @@ async def test_another_folder_is_taken_when_the_old_one_is_given_up(node: Node) 
     assert list((node.root / "mps").iterdir()) == []
 
 
-async def test_what_a_dead_agent_left_of_mps_is_taken_back_and_what_others_set_is_not(node: Node) -> None:
+async def test_what_a_dead_agent_left_of_mps_is_taken_back_and_what_others_set_is_not(node: MpsNode) -> None:
     node.start(10)
     await node.reconcile()
     node.nvml.exclusive.add("GPU-theirs")
@@ -392,7 +392,7 @@ async def test_what_a_dead_agent_left_of_mps_is_taken_back_and_what_others_set_i
     assert node.traces() == ([], ["GPU-theirs"], [], b"{}")
 
 
-async def test_gpus_whose_compute_mode_cannot_be_given_back_are_named_with_the_command(node: Node) -> None:
+async def test_gpus_whose_compute_mode_cannot_be_given_back_are_named_with_the_command(node: MpsNode) -> None:
     node.start(10)
     await node.reconcile()
     node.nvml.broken = "Driver Not Loaded"
@@ -404,7 +404,7 @@ async def test_gpus_whose_compute_mode_cannot_be_given_back_are_named_with_the_c
     assert "cannot read the list of MPS daemons" in sentence
 
 
-def test_a_list_of_daemons_that_is_not_understood_stops_the_agent(node: Node) -> None:
+def test_a_list_of_daemons_that_is_not_understood_stops_the_agent(node: MpsNode) -> None:
     (node.root / "mps.json").write_text("{")
     with pytest.raises(Outside, match=r"cannot read the list of MPS daemons .*mps\.json"):
         node.start(10)

@@ -5,13 +5,13 @@ from pathlib import Path
 
 import pytest
 
-from tests.agent.mps import FACTS, FIRST, Node, died
+from tests.agent.mps import FACTS, FIRST, MpsNode, died
 
 
 @pytest.mark.parametrize(("first", "then"), [(0, 10), (10, 4), (10, 0)], ids=["up", "other limits", "down"])
 async def test_killed_at_any_step_the_next_agent_comes_to_the_same_end(tmp_path: Path, first: int, then: int) -> None:
     for at in itertools.count():
-        node = Node(tmp_path / str(at), FACTS[:1])
+        node = MpsNode(tmp_path / str(at), FACTS[:1])
         node.start(first)
         await node.reconcile()
         dead = await died(node, at, then)
@@ -30,7 +30,7 @@ async def test_killed_at_any_step_the_next_agent_comes_to_the_same_end(tmp_path:
 
 async def test_a_client_keeps_its_daemon_wherever_the_agent_dies(tmp_path: Path) -> None:
     for at in itertools.count():
-        node = Node(tmp_path / str(at), FACTS[:1])
+        node = MpsNode(tmp_path / str(at), FACTS[:1])
         node.start(10)
         await node.reconcile()
         node.hold("client")

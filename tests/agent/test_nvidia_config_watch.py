@@ -42,7 +42,7 @@ def policy(config_map: str) -> Object:
     return {"metadata": {"name": "cluster-policy"}, "spec": {"devicePlugin": {"config": config}}}
 
 
-class Node:
+class WatchedNode:
     """A node in a cluster with NVIDIA's operator, whose policy names this ConfigMap."""
 
     def __init__(self, folder: Path) -> None:
@@ -72,11 +72,11 @@ class Node:
 
 
 @pytest.fixture
-async def node(tmp_path: Path) -> Node:
-    return Node(tmp_path)
+async def node(tmp_path: Path) -> WatchedNode:
+    return WatchedNode(tmp_path)
 
 
-async def test_config_maps_are_read_once_one_is_named(node: Node) -> None:
+async def test_config_maps_are_read_once_one_is_named(node: WatchedNode) -> None:
     await node.begin("")
     await node.publish()
     node.kube.calls.clear()
@@ -97,7 +97,7 @@ async def test_config_maps_are_read_once_one_is_named(node: Node) -> None:
     assert waiting.result() != four
 
 
-async def test_a_change_that_cannot_be_read_at_once_is_read_later(node: Node) -> None:
+async def test_a_change_that_cannot_be_read_at_once_is_read_later(node: WatchedNode) -> None:
     await node.begin("plugin")
     await node.publish()
     four = await node.follower.current(DEFAULT)
@@ -112,7 +112,7 @@ async def test_a_change_that_cannot_be_read_at_once_is_read_later(node: Node) ->
     assert waiting.result() != four
 
 
-async def test_the_namespace_given_is_the_only_one(node: Node) -> None:
+async def test_the_namespace_given_is_the_only_one(node: WatchedNode) -> None:
     await node.begin("plugin")
     await node.publish(DEFAULT.native_devices.namespace)
     assert await node.follower.current(DEFAULT) == NO_CONFIG
@@ -121,7 +121,7 @@ async def test_the_namespace_given_is_the_only_one(node: Node) -> None:
     assert (await node.follower.current(DEFAULT)).name == "shared"
 
 
-async def test_an_agent_that_may_not_read_says_how_to_fix_it(node: Node) -> None:
+async def test_an_agent_that_may_not_read_says_how_to_fix_it(node: WatchedNode) -> None:
     def forbid(resource: Resource, name: str) -> Refused | None:
         return FORBIDDEN if resource == CONFIG_MAPS else None
 
@@ -139,7 +139,7 @@ async def test_an_agent_that_may_not_read_says_how_to_fix_it(node: Node) -> None
 
 
 @pytest.mark.parametrize("name", ["..", "a,b", "a\nb", "A", "x" * 300])
-async def test_a_policy_that_names_what_is_no_name_is_refused_unread(node: Node, name: str) -> None:
+async def test_a_policy_that_names_what_is_no_name_is_refused_unread(node: WatchedNode, name: str) -> None:
     await node.begin(name)
     assert await node.follower.current(DEFAULT) == NO_CONFIG
     assert not node.asked_for_config_maps()

@@ -25,7 +25,7 @@ REPLICAS = NativeKind(Replicated(name=GPU, offered=GPU, replicas=4), Strategy.TI
 WHOLE = NativeKind(Replicated(name=GPU, offered=GPU, replicas=1))
 
 
-class Node:
+class SlicedNode:
     """Two GPUs; `used` is what they are used for."""
 
     def __init__(self, root: Path) -> None:
@@ -64,11 +64,11 @@ class Node:
 
 
 @pytest.fixture
-def node(tmp_path: Path) -> Node:
-    return Node(tmp_path)
+def node(tmp_path: Path) -> SlicedNode:
+    return SlicedNode(tmp_path)
 
 
-async def test_it_is_set_once_and_repeated_at_intervals(node: Node) -> None:
+async def test_it_is_set_once_and_repeated_at_intervals(node: SlicedNode) -> None:
     slicer = node.start(TimeSlice.LONG)
     await slicer.reconcile()
     await slicer.reconcile()
@@ -81,21 +81,23 @@ async def test_it_is_set_once_and_repeated_at_intervals(node: Node) -> None:
     assert node.door.lengths == {A: TimeSlice.LONG, B: TimeSlice.LONG}
 
 
-async def test_nothing_is_touched_where_the_configuration_says_nothing(node: Node) -> None:
+async def test_nothing_is_touched_where_the_configuration_says_nothing(node: SlicedNode) -> None:
     await node.start(None).reconcile()
     assert node.door.calls == 0
     assert node.published == [(None, ""), (None, "")]
 
 
 @pytest.mark.parametrize("kind", [WHOLE, None], ids=["whole", "grants"])
-async def test_gpus_that_are_not_shared_by_time_slicing_are_left_alone(node: Node, kind: NativeKind | None) -> None:
+async def test_gpus_that_are_not_shared_by_time_slicing_are_left_alone(
+    node: SlicedNode, kind: NativeKind | None
+) -> None:
     node.used = {B: GpuUse(Mode.TIMESLICE, GPU)}
     await node.start(TimeSlice.SHORT, kind).reconcile()
     assert node.door.lengths == {B: TimeSlice.SHORT}, "in use by replicas from before"
 
 
 @pytest.mark.parametrize("mode", [Mode.QUOTA, Mode.WHOLE])
-async def test_a_gpu_in_another_mode_has_to_wait(node: Node, mode: Mode) -> None:
+async def test_a_gpu_in_another_mode_has_to_wait(node: SlicedNode, mode: Mode) -> None:
     node.used = {A: GpuUse(mode)}
     slicer = node.start(TimeSlice.SHORT)
     await slicer.reconcile()
@@ -107,7 +109,9 @@ async def test_a_gpu_in_another_mode_has_to_wait(node: Node, mode: Mode) -> None
 
 
 @pytest.mark.parametrize("after", [(None, REPLICAS), (TimeSlice.LONG, None), (None, None)], ids=str)
-async def test_it_is_given_back_over_a_restart(node: Node, after: tuple[TimeSlice | None, NativeKind | None]) -> None:
+async def test_it_is_given_back_over_a_restart(
+    node: SlicedNode, after: tuple[TimeSlice | None, NativeKind | None]
+) -> None:
     await node.start(TimeSlice.LONG).reconcile()
     slicer = node.start(*after)
     await slicer.reconcile()
@@ -119,7 +123,7 @@ async def test_it_is_given_back_over_a_restart(node: Node, after: tuple[TimeSlic
     assert node.door.calls == 4, "given back once"
 
 
-async def test_what_cannot_be_given_back_is_tried_again(node: Node) -> None:
+async def test_what_cannot_be_given_back_is_tried_again(node: SlicedNode) -> None:
     await node.start(TimeSlice.LONG).reconcile()
     node.door.broken = "the driver is away"
     await node.start(None).reconcile()
@@ -129,7 +133,7 @@ async def test_what_cannot_be_given_back_is_tried_again(node: Node) -> None:
     assert node.door.lengths == {A: TimeSlice.DEFAULT, B: TimeSlice.DEFAULT}
 
 
-async def test_a_failure_is_a_state_and_logged_once(node: Node) -> None:
+async def test_a_failure_is_a_state_and_logged_once(node: SlicedNode) -> None:
     node.door.broken = "nvidia-smi does not"
     slicer = node.start(TimeSlice.MEDIUM)
     for _ in range(3):
@@ -143,7 +147,7 @@ async def test_a_failure_is_a_state_and_logged_once(node: Node) -> None:
 
 
 @pytest.mark.parametrize("note", ["", "{", "[1]"])
-async def test_a_note_that_is_not_understood_is_no_note(node: Node, note: str) -> None:
+async def test_a_note_that_is_not_understood_is_no_note(node: SlicedNode, note: str) -> None:
     (node.root / "time-slices.json").write_text(note)
     await node.start(None).reconcile()
     assert node.door.calls == 0

@@ -12,7 +12,7 @@ from tests.cluster import observation
 from tests.cluster.components import binaries, leftovers
 from tests.cluster.components.cluster import RealCluster
 from tests.cluster.components.commands import Unavailable
-from tests.cluster.components.node import Node
+from tests.cluster.components.node import RealNode
 from tests.cluster.components.processes import Processes
 from tests.cluster.components.steps import Steps
 from tests.cluster.queries import delete_pods
@@ -74,7 +74,7 @@ def lamina(cluster: RealCluster) -> Iterator[Processes]:
 
 
 @pytest.fixture
-def node(cluster: RealCluster) -> Node:
+def node(cluster: RealCluster) -> RealNode:
     """One on which pods are to run."""
     return cluster.nodes[0]
 

@@ -12,8 +12,9 @@ from lamina.core.gpus import Inventory
 from lamina.errors import Outside
 from lamina.install.scheduler_config import ExtenderAccess, scheduler_config
 from lamina.ports.kube import INVENTORIES, NAMESPACES, NODES, PODS, AlreadyExists, Kube, Resource
-from tests.controller.cluster import gpus, node_object, running
+from tests.controller.cluster import running
 from tests.waiting import until
+from tests.worlds.objects import gpus, node_object
 
 
 async def prepare(kube: Kube) -> None:

@@ -11,7 +11,7 @@ from typing import NamedTuple
 from tests.cluster.components.cluster import RealCluster
 from tests.cluster.components.commands import Unavailable
 from tests.cluster.components.daemons import Daemon
-from tests.cluster.components.node import Node
+from tests.cluster.components.node import RealNode
 from tests.cluster.components.processes import Processes
 
 
@@ -64,7 +64,7 @@ def _killed_or_stopped(replica: Daemon, random: Random) -> Part:
     return Part("controller stopped", replica.pause, replica.go_on, away_s=20)
 
 
-def _of_node(node: Node, lamina: Processes, random: Random) -> list[Part]:
+def _of_node(node: RealNode, lamina: Processes, random: Random) -> list[Part]:
     agent, name = lamina.agents[node.name], node.name
     number = random.choice((signal.SIGTERM, signal.SIGKILL))
 
@@ -82,14 +82,14 @@ def _of_node(node: Node, lamina: Processes, random: Random) -> list[Part]:
     ]
 
 
-def _kill_container(node: Node, random: Random) -> None:
+def _kill_container(node: RealNode, random: Random) -> None:
     with suppress(Unavailable):  # containerd is away, or the container has just ended
         running = [line.split()[0] for line in node.ctr("tasks", "ls").splitlines() if "RUNNING" in line]
         if running:
             node.ctr("tasks", "kill", "--signal", "SIGKILL", random.choice(sorted(running)))
 
 
-def _kill_daemon(node: Node, random: Random) -> None:
+def _kill_daemon(node: RealNode, random: Random) -> None:
     """A daemon of MPS on the node, or its server."""
     found, space = [], Path(f"/proc/{node.sandbox.pid}/ns/pid").readlink()
     for path in Path("/proc").glob("[0-9]*"):

@@ -8,7 +8,7 @@ from pathlib import Path
 
 from lamina.agent.containers import cdi
 from tests.cluster.components.daemons import Daemon
-from tests.cluster.components.node import Node
+from tests.cluster.components.node import RealNode
 
 NAME = "0" * 32
 OWNER = "00000000-0000-0000-0000-000000000000"
@@ -35,20 +35,20 @@ assert nv.nvmlDeviceSetMigMode(gpu, 0) == 0
 """
 
 
-def inject_spec(node: Node, gpu: str) -> None:
+def inject_spec(node: RealNode, gpu: str) -> None:
     """A CDI spec; the agent takes it away when it comes."""
     target = _root(node) / "run/cdi" / cdi.file_name(NAME)
     target.write_bytes(cdi.build_spec(NAME, {cdi.VISIBLE: gpu}, []))
 
 
-def inject_folder(node: Node) -> str:
+def inject_folder(node: RealNode) -> str:
     """A copy of a container's folder; the agent takes it away when it comes. Its name."""
     like = next((_root(node) / "var/lib/lamina/containers").glob("*_main"))
     return str(shutil.copytree(like, like.with_name(f"{OWNER}_main")).name)
 
 
 @contextmanager
-def instance(node: Node, gpu: str) -> Iterator[None]:
+def instance(node: RealNode, gpu: str) -> Iterator[None]:
     """A MIG device on a GPU that no one uses."""
     _run(node, CUT.format(gpu=gpu))
     try:
@@ -58,7 +58,7 @@ def instance(node: Node, gpu: str) -> Iterator[None]:
 
 
 @contextmanager
-def daemon(node: Node, gpu: str) -> Iterator[None]:
+def daemon(node: RealNode, gpu: str) -> Iterator[None]:
     """A process that looks like a daemon of MPS."""
     words: list[str | Path] = ["sleep", "infinity"]
     worn = {"CUDA_MPS_LOG_DIRECTORY": f"/nowhere/{gpu}/log"}
@@ -70,9 +70,9 @@ def daemon(node: Node, gpu: str) -> Iterator[None]:
         made.kill()
 
 
-def _root(node: Node) -> Path:
+def _root(node: RealNode) -> Path:
     return Path(f"/proc/{node.sandbox.pid}/root")
 
 
-def _run(node: Node, script: str) -> None:
+def _run(node: RealNode, script: str) -> None:
     node.sandbox.run(sys.executable, "-c", script, env={"PATH": "/usr/bin:/bin", **node.gpus.environment})

@@ -27,7 +27,7 @@ from lamina_lab import simgpu
 from tests.cluster.components.api_socket import Missing
 from tests.cluster.components.cluster import RealCluster
 from tests.cluster.components.commands import Unavailable
-from tests.cluster.components.node import Node
+from tests.cluster.components.node import RealNode
 from tests.cluster.invariants import Container, Folder, Observation, OnNode, Pod, disagreements, over_committed
 from tests.hostile_objects.pods import NAMESPACE as ODD_NAMESPACE
 
@@ -127,7 +127,7 @@ def _ledger(cluster: RealCluster, host: str) -> dict[str, tuple[int, int, int]] 
     return {gpu: (named[shares], named[memory], named[cores]) for gpu, named in values.items()}
 
 
-def _on_node(node: Node) -> OnNode:
+def _on_node(node: RealNode) -> OnNode:
     root = Path(f"/proc/{node.sandbox.pid}/root")
     state, specs = root / "var/lib/lamina", root / "run/cdi"
     machine, made = simgpu.read(node.gpus.machine), Ownership(state / "mig.json", Files())
@@ -180,7 +180,7 @@ def _folder(path: Path) -> Folder:
     )
 
 
-def _processes(node: Node, machine: simgpu.MachineState) -> tuple[tuple[Container, ...], frozenset[str]]:
+def _processes(node: RealNode, machine: simgpu.MachineState) -> tuple[tuple[Container, ...], frozenset[str]]:
     """The node's containers that see GPUs, and the GPUs that have processes of MPS: by all processes in its sandbox.
 
     GPUs of other clusters on this machine may have the same UUIDs, so the sandbox's processes are those of its network.

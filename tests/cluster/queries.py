@@ -14,7 +14,7 @@ from lamina.ports.kube import NODES, PODS
 from lamina_lab import simgpu
 from tests.cluster.components.cluster import RealCluster
 from tests.cluster.components.commands import Unavailable
-from tests.cluster.components.node import Node
+from tests.cluster.components.node import RealNode
 from tests.cluster.components.own_images import WORKLOAD
 from tests.waiting import wait_until
 
@@ -157,7 +157,7 @@ def sh(cluster: RealCluster, name: str, command: str) -> str:
     return cluster.kubectl("exec", name, "--", "sh", "-c", command)
 
 
-def cdi_specs(node: Node) -> set[str]:
+def cdi_specs(node: RealNode) -> set[str]:
     """The names of files in the node's folder for CDI; none where there is no folder."""
     return {*node.sandbox.run("sh", "-c", "ls /var/run/cdi || true").split()}
 
@@ -183,7 +183,7 @@ def other_gpus(cluster: RealCluster, machine: str) -> Iterator[None]:
     _become(cluster, before)
 
 
-def _become(cluster: RealCluster, gpus: list[tuple[Node, simgpu.Machine]]) -> None:
+def _become(cluster: RealCluster, gpus: list[tuple[RealNode, simgpu.Machine]]) -> None:
     """Agents would miss the GPUs of inventories that are there."""
     with suppress(Unavailable):  # there may be no such kind yet
         cluster.kubectl("delete", "inventories", "--all")

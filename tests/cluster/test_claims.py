@@ -25,7 +25,7 @@ from tests.cluster.claims import (
     user,
 )
 from tests.cluster.components.cluster import RealCluster
-from tests.cluster.components.node import Node
+from tests.cluster.components.node import RealNode
 from tests.cluster.components.processes import Processes
 from tests.cluster.queries import delete_pods, phase, pod, running, sh, why_pending
 from tests.waiting import wait_until
@@ -76,7 +76,7 @@ def test_containers_and_pods_of_one_claim_share_one_limit(cluster: RealCluster) 
         assert allocate(cluster, name, GIB, container=container) == ["0"]
 
 
-def test_a_whole_gpu_has_no_facade_and_no_other_user(cluster: RealCluster, node: Node) -> None:
+def test_a_whole_gpu_has_no_facade_and_no_other_user(cluster: RealCluster, node: RealNode) -> None:
     for name in ("one", "two"):
         share(cluster, name, node=node.name)
     running(cluster, "one", "two")
@@ -87,7 +87,7 @@ def test_a_whole_gpu_has_no_facade_and_no_other_user(cluster: RealCluster, node:
     wait_until(lambda: "cannot allocate all claims" in why_pending(cluster, "three"))
 
 
-def test_a_gpu_of_a_claim_takes_no_grant_and_the_reverse(cluster: RealCluster, node: Node) -> None:
+def test_a_gpu_of_a_claim_takes_no_grant_and_the_reverse(cluster: RealCluster, node: RealNode) -> None:
     share(cluster, "claimed", node=node.name, memory="1Gi")
     running(cluster, "claimed")
     limits = {"nvidia.com/gpu": 2, "nvidia.com/gpumem": 1000}
@@ -103,7 +103,9 @@ def test_a_gpu_of_a_claim_takes_no_grant_and_the_reverse(cluster: RealCluster, n
     assert phase(cluster, "both") == "Pending"
 
 
-def test_an_agent_that_was_away_prepares_and_unprepares(cluster: RealCluster, lamina: Processes, node: Node) -> None:
+def test_an_agent_that_was_away_prepares_and_unprepares(
+    cluster: RealCluster, lamina: Processes, node: RealNode
+) -> None:
     share(cluster, "stays", node=node.name, memory="4Gi")
     share(cluster, "goes", node=node.name, memory="4Gi")
     running(cluster, "stays", "goes")
@@ -118,7 +120,7 @@ def test_an_agent_that_was_away_prepares_and_unprepares(cluster: RealCluster, la
     wait_until(lambda: "goes" not in cluster.kubectl("get", "pods", "-o", "name"))
 
 
-def test_a_kubelet_that_starts_again_finds_the_driver(cluster: RealCluster, node: Node) -> None:
+def test_a_kubelet_that_starts_again_finds_the_driver(cluster: RealCluster, node: RealNode) -> None:
     share(cluster, "before", node=node.name, memory="4Gi")
     running(cluster, "before")
     node.kubelet.restart()
@@ -129,7 +131,7 @@ def test_a_kubelet_that_starts_again_finds_the_driver(cluster: RealCluster, node
     assert allocate(cluster, "before", 3 * GIB, 2 * GIB) == ["0", OUT_OF_MEMORY]
 
 
-def test_claims_run_again_after_a_reboot(cluster: RealCluster, lamina: Processes, node: Node) -> None:
+def test_claims_run_again_after_a_reboot(cluster: RealCluster, lamina: Processes, node: RealNode) -> None:
     share(cluster, "stays", node=node.name, memory="4Gi")
     running(cluster, "stays")
     node.reboot()
@@ -143,7 +145,9 @@ def test_claims_run_again_after_a_reboot(cluster: RealCluster, lamina: Processes
     assert allocate(cluster, "stays", 3 * GIB, 2 * GIB) == ["0", OUT_OF_MEMORY]
 
 
-def test_claims_that_were_deleted_by_force_leave_nothing(cluster: RealCluster, lamina: Processes, node: Node) -> None:
+def test_claims_that_were_deleted_by_force_leave_nothing(
+    cluster: RealCluster, lamina: Processes, node: RealNode
+) -> None:
     for name in ("one", "two"):
         share(cluster, name, node=node.name, memory="30Gi")
     running(cluster, "one", "two")
@@ -160,7 +164,7 @@ def test_claims_that_were_deleted_by_force_leave_nothing(cluster: RealCluster, l
     assert observation.settled(cluster) == []
 
 
-def test_admin_access_sees_all_devices_and_takes_nothing(cluster: RealCluster, node: Node) -> None:
+def test_admin_access_sees_all_devices_and_takes_nothing(cluster: RealCluster, node: RealNode) -> None:
     """kube-scheduler looks for capacity even for them, so the claim asks for as little as there can be."""
     share(cluster, "tenant", node=node.name, memory="4Gi")
     running(cluster, "tenant")
@@ -205,7 +209,7 @@ def test_a_class_serves_a_pod_with_plain_limits(cluster: RealCluster) -> None:
     assert any(name.startswith("plain-extended-resources-") for name in names(cluster))
 
 
-def test_the_agent_is_registered_with_kubelet(cluster: RealCluster, node: Node) -> None:
+def test_the_agent_is_registered_with_kubelet(cluster: RealCluster, node: RealNode) -> None:
     sockets = node.sandbox.run("sh", "-c", "ls /var/lib/kubelet/plugins_registry")
     assert CLASS in sockets
     share(cluster, "listed", node=node.name, memory="4Gi")

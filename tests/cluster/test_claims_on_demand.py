@@ -22,7 +22,7 @@ from tests.cluster.claims import (
     user,
 )
 from tests.cluster.components.cluster import RealCluster
-from tests.cluster.components.node import Node
+from tests.cluster.components.node import RealNode
 from tests.cluster.components.processes import Processes
 from tests.cluster.queries import delete_pods, pod, running, why_pending
 from tests.waiting import wait_until
@@ -58,7 +58,7 @@ def _without_claims(cluster: RealCluster, lamina: Processes) -> Iterator[None]:
     wait_until(lambda: not any(instances(cluster, each) for each in cluster.nodes), lambda: "MIG devices stay")
 
 
-def instances(cluster: RealCluster, node: Node) -> list[str]:
+def instances(cluster: RealCluster, node: RealNode) -> list[str]:
     """The UUIDs of the MIG devices on the node."""
     return [*observation.look(cluster).nodes[node.name].instances]
 
@@ -107,7 +107,7 @@ def test_another_node_is_tried_where_gpus_refuse_mig(cluster: RealCluster) -> No
         cluster.kubectl("label", "namespace", "default", f"{admin}-")
 
 
-def test_a_device_is_made_before_its_pod_is_bound_and_goes_with_it(cluster: RealCluster, node: Node) -> None:
+def test_a_device_is_made_before_its_pod_is_bound_and_goes_with_it(cluster: RealCluster, node: RealNode) -> None:
     apply(cluster, *partition("small", "1g.5gb", node=node.name), *partition("large", "3g.20gb", node=node.name))
     running(cluster, "small", "large")
     assert conditions(cluster, "small") == conditions(cluster, "large") == {"lamina.dev/Prepared"}
@@ -115,7 +115,7 @@ def test_a_device_is_made_before_its_pod_is_bound_and_goes_with_it(cluster: Real
     assert allocate(cluster, "small", 4 * GIB, GIB) == ["0", OUT_OF_MEMORY]
 
 
-def test_the_scheduler_keeps_mig_devices_shares_and_whole_gpus_apart(cluster: RealCluster, node: Node) -> None:
+def test_the_scheduler_keeps_mig_devices_shares_and_whole_gpus_apart(cluster: RealCluster, node: RealNode) -> None:
     for number in range(2):
         apply(cluster, *partition(f"mig-{number}", "7g.40gb", node=node.name))
     running(cluster, "mig-0", "mig-1")
@@ -130,7 +130,7 @@ def test_the_scheduler_keeps_mig_devices_shares_and_whole_gpus_apart(cluster: Re
     assert "cannot allocate all claims" in why_pending(cluster, "third")
 
 
-def test_seven_small_devices_fit_one_gpu(cluster: RealCluster, node: Node) -> None:
+def test_seven_small_devices_fit_one_gpu(cluster: RealCluster, node: RealNode) -> None:
     profile = {"cel": {"expression": "device.attributes['gpu.nvidia.com'].profile == '1g.5gb'"}}
     same = {"matchAttribute": "gpu.nvidia.com/parentUUID"}
     wanted = claim("seven", *[exactly("mig.nvidia.com", selectors=[profile])] * 7, constraints=[same])
@@ -139,7 +139,7 @@ def test_seven_small_devices_fit_one_gpu(cluster: RealCluster, node: Node) -> No
     assert len({*seen(cluster, "seven")}) == len(instances(cluster, node)) == 7
 
 
-def test_a_pod_of_hami_is_served_by_a_generated_claim(cluster: RealCluster, node: Node) -> None:
+def test_a_pod_of_hami_is_served_by_a_generated_claim(cluster: RealCluster, node: RealNode) -> None:
     limits = {"nvidia.com/gpu": 1, "nvidia.com/gpumem": 4096, "nvidia.com/gpucores": 30}
     manifest = json.loads(pod("hami", limits=limits, node=node.name))
     manifest["metadata"]["annotations"] = {"lamina.dev/by-claim": "true"}

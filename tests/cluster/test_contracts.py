@@ -5,14 +5,14 @@ import json
 import pytest
 
 from tests.cluster.components.cluster import RealCluster
-from tests.cluster.components.node import Node
+from tests.cluster.components.node import RealNode
 from tests.cluster.queries import SEEN, SHARE, apply, cdi_specs, container, grant, pod, running, sh
 from tests.waiting import wait_until
 
 pytestmark = pytest.mark.usefixtures("without_pods")
 
 
-def test_each_container_has_a_spec_of_its_own_and_it_goes_with_the_pod(cluster: RealCluster, node: Node) -> None:
+def test_each_container_has_a_spec_of_its_own_and_it_goes_with_the_pod(cluster: RealCluster, node: RealNode) -> None:
     before = cdi_specs(node)
     for name in ("first", "second"):
         apply(cluster, name, node.name)
@@ -22,7 +22,7 @@ def test_each_container_has_a_spec_of_its_own_and_it_goes_with_the_pod(cluster: 
     wait_until(lambda: cdi_specs(node) == before, lambda: f"specs stay: {cdi_specs(node) - before}")
 
 
-def test_a_container_that_is_started_again_has_the_same_share(cluster: RealCluster, node: Node) -> None:
+def test_a_container_that_is_started_again_has_the_same_share(cluster: RealCluster, node: RealNode) -> None:
     command = ["sh", "-c", "nvidia-smi; sleep 3"]
     cluster.kubectl("apply", "-f", "-", stdin=pod("again", *command, limits=SHARE, node=node.name))
     wait_until(
@@ -32,7 +32,7 @@ def test_a_container_that_is_started_again_has_the_same_share(cluster: RealClust
     wait_until(lambda: SEEN in cluster.kubectl("logs", "again"), lambda: cluster.kubectl("logs", "again"))
 
 
-def test_init_and_several_gpu_containers_each_have_their_share(cluster: RealCluster, node: Node) -> None:
+def test_init_and_several_gpu_containers_each_have_their_share(cluster: RealCluster, node: RealNode) -> None:
     """Kubelets before 1.31 fail pods whose init containers name a resource that is not on the node."""
     made = json.loads(pod("several", limits=SHARE, node=node.name))
     (first,) = made["spec"]["containers"]
@@ -51,7 +51,7 @@ def test_init_and_several_gpu_containers_each_have_their_share(cluster: RealClus
 
 
 def test_a_container_without_a_grant_is_refused_with_the_reason_and_tried_again(
-    cluster: RealCluster, node: Node
+    cluster: RealCluster, node: RealNode
 ) -> None:
     """No one placed the pod; it starts with what is granted to it later."""
     made = json.loads(pod("bound", limits=SHARE))
@@ -70,7 +70,7 @@ def test_a_container_without_a_grant_is_refused_with_the_reason_and_tried_again(
     assert SEEN in sh(cluster, "bound", "nvidia-smi")
 
 
-def test_a_sidecar_has_its_share_in_addition_to_the_others(cluster: RealCluster, node: Node) -> None:
+def test_a_sidecar_has_its_share_in_addition_to_the_others(cluster: RealCluster, node: RealNode) -> None:
     """It starts before them, and one that ends is started again while they run."""
     if cluster.binaries.version < (1, 29):
         pytest.skip("init containers that go on as sidecars came with Kubernetes 1.29")
@@ -99,7 +99,7 @@ def test_a_sidecar_has_its_share_in_addition_to_the_others(cluster: RealCluster,
     assert container(cluster, "neighbors")["restartCount"] == 0
 
 
-def test_jobs_that_finish_leave_their_gpus_to_others(cluster: RealCluster, node: Node) -> None:
+def test_jobs_that_finish_leave_their_gpus_to_others(cluster: RealCluster, node: RealNode) -> None:
     """Two pods fit at a time, so others wait for those that end; the ended ones stay, and hold nothing."""
     limits = {"nvidia.com/gpu": 1, "nvidia.com/gpumem": 20000}
     before = cdi_specs(node)

@@ -11,7 +11,7 @@ from lamina.configuration import CONFIG_MAP_NAMESPACE
 from lamina.core.api_group import API_VERSION
 from lamina.core.component_names import ADMISSION_SECRET
 from tests.cluster.components.cluster import RealCluster
-from tests.cluster.components.node import Node
+from tests.cluster.components.node import RealNode
 from tests.cluster.components.processes import Processes
 from tests.cluster.hostile.components import changes, programs
 from tests.cluster.hostile.soak import HostileSoak
@@ -84,7 +84,7 @@ def test_honest_pods_next_to_a_hostile_tenant(
         pytest.skip(f"{TOO_BUSY}; everything else was compared")
 
 
-def test_planted_violations_are_found(cluster: RealCluster, lamina: Processes, tenant: Tenant, node: Node) -> None:
+def test_planted_violations_are_found(cluster: RealCluster, lamina: Processes, tenant: Tenant, node: RealNode) -> None:
     """A container that gets more than the cap that it is compared with, and an agent that was started again."""
     soak = HostileSoak(cluster, lamina, tenant, pods=1, seed=SEED)
     made = pod(

@@ -37,7 +37,7 @@ from lamina.ports.kube import (
     Object,
     Resource,
 )
-from tests.controller.cluster import gpus
+from tests.worlds.objects import gpus
 
 EXAMPLES = Path(__file__).parents[2] / "examples/kueue"
 NAMESPACES = Resource("", "v1", "namespaces", "Namespace", namespaced=False)

@@ -9,7 +9,7 @@ import pytest
 from lamina_lab import simgpu
 from tests.cluster.components.cluster import RealCluster
 from tests.cluster.components.commands import Unavailable
-from tests.cluster.components.node import Node
+from tests.cluster.components.node import RealNode
 from tests.cluster.components.processes import Processes
 from tests.cluster.queries import (
     SEEN,
@@ -35,17 +35,17 @@ OUTAGE_S = 60.0
 MANY = 16
 
 
-def comes(cluster: RealCluster, node: Node) -> str:
+def comes(cluster: RealCluster, node: RealNode) -> str:
     """A new pod that runs in the end."""
     return deployed(cluster, "comes", pod("comes", limits=SHARE, node=node.name))
 
 
-def boot_id(cluster: RealCluster, node: Node) -> str:
+def boot_id(cluster: RealCluster, node: RealNode) -> str:
     return cluster.kubectl("get", "node", node.name, "-o", "jsonpath={.status.nodeInfo.bootID}")
 
 
 def test_without_an_agent_nothing_starts_and_what_runs_goes_on(
-    cluster: RealCluster, lamina: Processes, node: Node
+    cluster: RealCluster, lamina: Processes, node: RealNode
 ) -> None:
     apply(cluster, "runs", node.name)
     running(cluster, "runs")
@@ -63,7 +63,7 @@ def test_without_an_agent_nothing_starts_and_what_runs_goes_on(
 
 
 def test_a_share_is_placed_once_its_node_offers_devices_again(
-    cluster: RealCluster, lamina: Processes, node: Node
+    cluster: RealCluster, lamina: Processes, node: RealNode
 ) -> None:
     agent = lamina.agents[node.name]
     agent.kill()
@@ -81,7 +81,9 @@ def test_a_share_is_placed_once_its_node_offers_devices_again(
 
 
 @pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGKILL])
-def test_kubelet_restarts_under_a_running_pod(cluster: RealCluster, lamina: Processes, node: Node, number: int) -> None:
+def test_kubelet_restarts_under_a_running_pod(
+    cluster: RealCluster, lamina: Processes, node: RealNode, number: int
+) -> None:
     apply(cluster, "runs", node.name)
     running(cluster, "runs")
     node.kubelet.restart(number)
@@ -89,7 +91,7 @@ def test_kubelet_restarts_under_a_running_pod(cluster: RealCluster, lamina: Proc
     assert (phase(cluster, "runs"), container(cluster, "runs")["restartCount"]) == ("Running", 0)
 
 
-def test_containerd_restarts_under_a_running_pod(cluster: RealCluster, node: Node) -> None:
+def test_containerd_restarts_under_a_running_pod(cluster: RealCluster, node: RealNode) -> None:
     apply(cluster, "runs", node.name)
     running(cluster, "runs")
     node.containerd.stop(signal.SIGKILL)
@@ -99,7 +101,7 @@ def test_containerd_restarts_under_a_running_pod(cluster: RealCluster, node: Nod
     assert SEEN in sh(cluster, "runs", "nvidia-smi")
 
 
-def test_a_node_reboots_with_a_gpu_pod(cluster: RealCluster, lamina: Processes, node: Node) -> None:
+def test_a_node_reboots_with_a_gpu_pod(cluster: RealCluster, lamina: Processes, node: RealNode) -> None:
     """Kubelet starts the pod again, or fails it because its devices are not registered yet; then comes another."""
     whole = pod("comes", limits={"nvidia.com/gpu": 1}, node=node.name)
     before = container(cluster, deployed(cluster, "comes", whole))["containerID"]
@@ -122,7 +124,7 @@ def test_a_node_reboots_with_a_gpu_pod(cluster: RealCluster, lamina: Processes, 
 
 
 def test_without_the_control_part_gpu_pods_get_nothing_and_others_do_not_notice(
-    cluster: RealCluster, lamina: Processes, node: Node
+    cluster: RealCluster, lamina: Processes, node: RealNode
 ) -> None:
     """Servers with match conditions (1.28) refuse the pod; older ones let it pass, and the agent does not start it."""
 
@@ -145,7 +147,7 @@ def test_without_the_control_part_gpu_pods_get_nothing_and_others_do_not_notice(
     comes(cluster, node)
 
 
-def test_the_scheduler_restarts_while_a_pod_waits(cluster: RealCluster, lamina: Processes, node: Node) -> None:
+def test_the_scheduler_restarts_while_a_pod_waits(cluster: RealCluster, lamina: Processes, node: RealNode) -> None:
     large = {"nvidia.com/gpu": 2, "nvidia.com/gpumem": 30000}
     cluster.kubectl("apply", "-f", "-", stdin=pod("full", limits=large, node=node.name))
     running(cluster, "full")
@@ -155,7 +157,7 @@ def test_the_scheduler_restarts_while_a_pod_waits(cluster: RealCluster, lamina: 
     running(cluster, "waits")
 
 
-def test_the_api_server_is_away_for_a_minute(cluster: RealCluster, lamina: Processes, node: Node) -> None:
+def test_the_api_server_is_away_for_a_minute(cluster: RealCluster, lamina: Processes, node: RealNode) -> None:
     """Who runs is held to its limits, who waits is placed afterwards, and no one forgets anything.
 
     A container that ends meanwhile starts again at the latest when the agent can read its grant again.
@@ -202,12 +204,12 @@ def grants_of(cluster: RealCluster) -> dict[str, Object]:
     return {each["spec"]["podUID"]: each["spec"] for each in items}
 
 
-def output(node: Node, name: str) -> str:
+def output(node: RealNode, name: str) -> str:
     """What the pod's container has printed, as the node has it."""
     return node.sandbox.run("sh", "-c", f"cat /var/log/pods/default_{name}_*/main/*.log")
 
 
-def test_plugins_restart_under_load(cluster: RealCluster, lamina: Processes, node: Node) -> None:
+def test_plugins_restart_under_load(cluster: RealCluster, lamina: Processes, node: RealNode) -> None:
     """Kubelet fails pods that come while the plugin is away; their controller makes others, until all are there."""
     each = pod("many", "sh", "-c", "nvidia-smi; sleep infinity", limits=SHARE, node=node.name)
     cluster.kubectl("apply", "-f", "-", stdin=deployment("many", each, MANY))
@@ -231,7 +233,7 @@ def started(cluster: RealCluster) -> int:
     return pods.split().count("Running")
 
 
-def test_an_unhealthy_gpu_gets_no_pods_and_recovers(cluster: RealCluster, node: Node) -> None:
+def test_an_unhealthy_gpu_gets_no_pods_and_recovers(cluster: RealCluster, node: RealNode) -> None:
     """Kubelet counts its tickets out and in again; who is on it stays."""
     first, second = (gpu.uuid for gpu in simgpu.read(node.gpus.machine).gpus)
     healthy = allocatable(cluster, node.name)

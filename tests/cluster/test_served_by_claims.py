@@ -14,7 +14,7 @@ from lamina.core.objects import read_grant
 from lamina.dra.names import DRIVER, device_classes
 from lamina.ports.kube import DEVICE_CLASSES, GRANTS, PODS, RESOURCE_CLAIMS, RESOURCE_SLICES, Kube, Object
 from tests.cluster.deciding import all_placed, deciding, prepare
-from tests.controller.cluster import admitted_pod
+from tests.worlds.objects import admitted_pod
 
 GATE = "DRAExtendedResource"
 NODE = "node-0"

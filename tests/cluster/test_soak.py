@@ -12,7 +12,7 @@ from lamina_lab import simgpu
 from tests.cluster import injection, observation
 from tests.cluster.claims import delete_claims, missing
 from tests.cluster.components.cluster import RealCluster
-from tests.cluster.components.node import Node
+from tests.cluster.components.node import RealNode
 from tests.cluster.components.processes import Processes
 from tests.cluster.invariants import disagreements, over_committed
 from tests.cluster.queries import TWO_A100, apply, configured, grant, other_gpus, pod, running
@@ -71,7 +71,7 @@ def test_pods_come_and_go_while_everything_breaks(cluster: RealCluster, lamina: 
     running(cluster, *(f"all-{node.name}" for node in cluster.nodes))
 
 
-def test_injected_objects_are_found(cluster: RealCluster, lamina: Processes, node: Node) -> None:
+def test_injected_objects_are_found(cluster: RealCluster, lamina: Processes, node: RealNode) -> None:
     """The comparison can find something: a GPU given away twice, and each kind of leak."""
     cluster.kubectl("apply", "-f", "-", stdin=pod("plain", node=node.name))
     apply(cluster, "there", node.name)

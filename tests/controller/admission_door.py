@@ -4,7 +4,7 @@ import ssl
 from typing import Any
 
 from lamina.ports.kube import Object
-from tests.controller.cluster import Running
+from tests.controller.cluster import RunningController
 
 UNVERIFIED = ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT)
 UNVERIFIED.check_hostname, UNVERIFIED.verify_mode = False, ssl.CERT_NONE
@@ -17,7 +17,7 @@ def review(group: str, resource: str, obj: Any, namespace: str = "default") -> d
     return {"apiVersion": "admission.k8s.io/v1", "kind": "AdmissionReview", "request": asked}
 
 
-async def ask_admission(cluster: Running, pod: Object) -> bytes:
+async def ask_admission(cluster: RunningController, pod: Object) -> bytes:
     """What admission answers about a new pod in its namespace."""
     body = review("", "pods", pod, pod["metadata"]["namespace"])
     async with cluster.session.post(cluster.urls["admission"], json=body, ssl=UNVERIFIED) as response:

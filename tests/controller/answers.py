@@ -107,7 +107,7 @@ def admitted(manifest: Object) -> Object:
     return found
 
 
-class World:
+class AskedCluster:
     """A controller without HTTP, and the objects that its decisions rest on."""
 
     def __init__(self, inventories: Sequence[Inventory] = INVENTORIES) -> None:
@@ -170,7 +170,7 @@ class World:
         self.holds.setdefault(node, []).append(held)
 
 
-async def check_answers(world: World, kind: str) -> None:
+async def check_answers(world: AskedCluster, kind: str) -> None:
     """What filter says of a pod of this kind, binding does on each node, and every view shows."""
     manifest = PODS_ASKED[kind]
     filled = admitted(manifest)

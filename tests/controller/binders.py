@@ -23,8 +23,8 @@ from lamina.ledger.quotas import ResourceQuotas
 from lamina.ports.clock import Clock
 from lamina.ports.kube import GRANTS, PODS, Kube, Object
 from lamina.ports.kube.fake import FakeKube
-from tests.controller.cluster import admitted_pod, inventory
 from tests.worlds.clocks import SettableClock
+from tests.worlds.objects import admitted_pod, inventory
 
 
 class Bench:

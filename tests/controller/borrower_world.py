@@ -10,13 +10,13 @@ from lamina.controller.eviction.notices import NoticedEvictions
 from lamina.core.borrowers import DisplacedBorrower
 from lamina.core.gpus import Inventory
 from lamina.ports.kube import PODS
-from tests.controller.idle_world import World
+from tests.controller.idle_world import IdleCluster
 from tests.report.clusters import inventory
 
 ON = "seconds: 30, noticeSeconds: 60, namespaces: [default]"
 
 
-class Borrowing(World):
+class Borrowing(IdleCluster):
     """`displaced` are the pods that the agent lists by name."""
 
     section = "borrowers"

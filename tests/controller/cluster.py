@@ -15,47 +15,12 @@ from lamina.admission.settings import AdmissionSettings
 from lamina.admission.webhook_configuration import PATH
 from lamina.controller.run import serve
 from lamina.controller.settings import ControllerSettings
-from lamina.core.gpus import Gpu, Inventory
-from lamina.core.objects import write_spec
+from lamina.core.gpus import Gpu
 from lamina.ports.clock import Clock, SystemClock
 from lamina.ports.kube import INVENTORIES, NODES, PODS, Kube, Object
 from lamina.ports.listener import Address
 from tests.waiting import until
-
-MIB = 32768
-
-
-def gpus(count: int = 2, *, memory: int = MIB, scaling: int = 1, prefix: str = "GPU") -> tuple[Gpu, ...]:
-    return tuple(
-        Gpu(uuid=f"{prefix}-{i}", index=i, model="V100-SXM2-32GB", memory_mib=memory, capacity_mib=memory * scaling)
-        for i in range(count)
-    )
-
-
-def inventory(node: str = "node-0", *given: Gpu) -> Inventory:
-    return Inventory(node=node, driver="515.86.01", gpus=given or gpus())
-
-
-def inventory_object(node: str = "node-0", *given: Gpu) -> Object:
-    return {"metadata": {"name": node}, "spec": write_spec(inventory(node, *given))}
-
-
-def node_object(name: str = "node-0") -> Object:
-    return {"metadata": {"name": name}, "spec": {}, "status": {"capacity": {"cpu": "64"}}}
-
-
-def gpu_pod(name: str = "pod", *, namespace: str = "default", scheduler: str = "", **limits: Any) -> Object:
-    """`gpumem=1000` is the limit nvidia.com/gpumem. Without limits, a pod that requests no GPU."""
-    named = {f"nvidia.com/{key.replace('_', '-')}": str(value) for key, value in limits.items()}
-    spec: Object = {"containers": [{"name": "main", "image": "busybox", "resources": {"limits": named}}]}
-    if scheduler:
-        spec["schedulerName"] = scheduler
-    return {"metadata": {"name": name, "namespace": namespace}, "spec": spec}
-
-
-def admitted_pod(name: str = "pod", **limits: Any) -> Object:
-    """The pod as admission leaves it: a share comes with a count."""
-    return gpu_pod(name, **({"gpu": 1} | limits if limits else {}))
+from tests.worlds.objects import gpus, inventory_object, node_object
 
 
 @dataclass
@@ -80,7 +45,7 @@ class Scheduler:
 
 
 @dataclass
-class Running:
+class RunningController:
     """A controller that serves, and the cluster it serves."""
 
     kube: Kube
@@ -103,7 +68,7 @@ async def running(
     config: Path | None = None,
     clock: Clock | None = None,
     preemption: bool = False,
-) -> AsyncIterator[Running]:
+) -> AsyncIterator[RunningController]:
     """The controller over `kube` and the machine's clock or `clock`, and admission next to it, ready. Their stop at the
     end has to be clean."""
     clock = clock or SystemClock()
@@ -128,7 +93,7 @@ async def running(
         for node, given in nodes or (("node-0", gpus()),):
             await kube.create(NODES, node_object(node))
             await kube.create(INVENTORIES, inventory_object(node, *given))
-        made = Running(kube, Scheduler(urls["extenderHttp"], session), urls, session, task, clock, stop)
+        made = RunningController(kube, Scheduler(urls["extenderHttp"], session), urls, session, task, clock, stop)
         await until(lambda: _offered(made, len(nodes) or 1), task=task, clock=clock)
         yield made
         stop.set()
@@ -139,7 +104,7 @@ def _read(path: Path) -> Any:
     return msgspec.json.decode(path.read_bytes()) if path.exists() else None
 
 
-async def _offered(running: Running, nodes: int) -> bool:
+async def _offered(running: RunningController, nodes: int) -> bool:
     """Whether the ledger is synced and knows all inventories."""
     async with running.session.get(f"{running.urls['extenderHttp']}/readyz") as response:
         if response.status != 200:

@@ -25,7 +25,7 @@ from tests.report.clusters import container, grant, inventory, pod
 HOUR_S, NOTICE_S = 3600.0, 1800.0
 
 
-class World:
+class IdleCluster:
     """A Deployment `web` of two pods on one node, its agent, and a controller. `section` is what is configured."""
 
     section = "idleShares"

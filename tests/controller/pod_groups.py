@@ -8,8 +8,8 @@ from lamina.controller.gangs.gang_holds import WAIT_S
 from lamina.dialects.groups import GROUP_ANNOTATION, GROUP_LABEL, KUBERNETES, SCHEDULER_PLUGINS, VOLCANO
 from lamina.ports.kube import KUBERNETES_POD_GROUPS, PLUGIN_POD_GROUPS, VOLCANO_POD_GROUPS, Object
 from tests.controller.binders import Bench
-from tests.controller.cluster import admitted_pod
 from tests.waiting import until
+from tests.worlds.objects import admitted_pod
 
 
 def member(group: str, number: int, *, api: str = SCHEDULER_PLUGINS, memory: int = 20000) -> Object:

@@ -11,8 +11,8 @@ from lamina.controller.scheduling.nominated_pods import NominatedPods
 from lamina.controller.scheduling.scheduler import FilterResult
 from lamina.ports.kube import EVENTS, PODS, EventRecorder, Kube, Object
 from tests.controller.binders import Bench
-from tests.controller.cluster import admitted_pod, gpus
 from tests.worlds.clocks import SettableClock
+from tests.worlds.objects import admitted_pod, gpus
 
 MIB = 32768
 """The memory of each GPU."""

@@ -15,9 +15,9 @@ from lamina.ledger.resized_pods import ResizedPod, resized_pod
 from lamina.ledger.ungranted_pods import running_request
 from lamina.ports.kube import GRANTS, PODS, EventRecorder, Object
 from tests.controller.binders import Bench
-from tests.controller.cluster import gpus, inventory
 from tests.worlds.clocks import SettableClock
 from tests.worlds.deaths import Died, Life, MortalPort
+from tests.worlds.objects import gpus, inventory
 
 NODE = "node-0"
 MEMORY = 10_000

@@ -18,8 +18,8 @@ from lamina.admission.review import (
 )
 from lamina.configuration import DEFAULT, Config, load
 from lamina.ports.kube import Object
-from tests.controller.cluster import gpu_pod
 from tests.controller.reviews import review
+from tests.worlds.objects import gpu_pod
 
 
 def admitted(pod: Object, config: Config = DEFAULT) -> Object:

@@ -29,8 +29,8 @@ from lamina.ports.kube.fake import FakeKube
 from lamina.ports.listener import Address
 from lamina.ports.set_aside import SetAside
 from tests.controller.admission_worker import UNVERIFIED, review_of
-from tests.controller.cluster import gpu_pod
 from tests.waiting import until
+from tests.worlds.objects import gpu_pod
 
 FREE = Address("127.0.0.1", 0)
 DEMAND = Demand(native_devices=("nvidia.com/gpu",), only_native_reason="it is privileged")

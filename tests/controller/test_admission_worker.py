@@ -9,8 +9,8 @@ from lamina.admission import service
 from lamina.admission.review import Demand
 from lamina.admission.service import LARGE_BODY, LARGEST_BODY, MOST_LARGE_BODIES, MOST_VALUES
 from tests.controller.admission_worker import RawClient, Worked, review_of, working
-from tests.controller.cluster import gpu_pod
 from tests.waiting import until
+from tests.worlds.objects import gpu_pod
 from tests.worlds.planted import planted
 
 PLAIN = review_of(gpu_pod())

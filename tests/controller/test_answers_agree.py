@@ -21,7 +21,7 @@ from lamina.report.cluster_view import ClusterObjects, view_of
 from lamina.report.pod_templates import PodTemplate
 from lamina.report.reasons import waiting_because, why_pod
 from lamina.report.what_fits import FitCheck
-from tests.controller.answers import PODS_ASKED, QUOTAS, World, admitted, card, check_answers, container, pod
+from tests.controller.answers import PODS_ASKED, QUOTAS, AskedCluster, admitted, card, check_answers, container, pod
 
 STATES = {
     "nothing": {},
@@ -31,7 +31,7 @@ STATES = {
 }
 
 
-async def busy(world: World) -> None:
+async def busy(world: AskedCluster) -> None:
     """A pod of another namespace has most of one GPU, and one of each namespace with quotas has a little."""
     other = await world.make(admitted(pod(container(gpumem=30000))), "other", "holds")
     assert await world.bench.bind(other, "v") == ""
@@ -42,7 +42,7 @@ async def busy(world: World) -> None:
 @pytest.mark.parametrize("in_use", [False, True])
 @pytest.mark.parametrize("hard", QUOTAS, ids=json.dumps)
 async def test_filter_binding_and_views_agree(hard: list[dict[str, Any]], in_use: bool) -> None:
-    world = World()
+    world = AskedCluster()
     if in_use:
         await busy(world)
     world.limit("team", hard)
@@ -97,7 +97,7 @@ def test_answers_agree_in_any_cluster(
     kind: str,
 ) -> None:
     async def check() -> None:
-        world = World(inventories)
+        world = AskedCluster(inventories)
         for number, (of, namespace) in enumerate(running):
             made = await world.make(admitted(PODS_ASKED[of]), namespace, f"runs-{number}")
             await world.bench.bind(made, inventories[number % len(inventories)].node)
@@ -112,7 +112,7 @@ def test_answers_agree_in_any_cluster(
 
 @pytest.mark.parametrize("state", STATES)
 async def test_pods_that_are_not_placed_are_refused_everywhere_in_the_same_words(state: str) -> None:
-    world = World()
+    world = AskedCluster()
     manifest = copy.deepcopy(PODS_ASKED["half"])
     for part, changed in STATES[state].items():
         manifest[part] |= changed

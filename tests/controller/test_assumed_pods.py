@@ -13,22 +13,23 @@ from lamina.ports.clock import FakeClock
 from lamina.ports.kube import GRANTS, PODS, Object, Unreachable
 from lamina.ports.kube.fake import FakeKube
 from tests.controller.binders import Bench
-from tests.controller.cluster import Running, admitted_pod, gpus, running
+from tests.controller.cluster import RunningController, running
 from tests.controller.pod_groups import group, member
 from tests.waiting import until
+from tests.worlds.objects import admitted_pod, gpus
 
 NODES = ["node-0", "node-1"]
 HALF = 16384
 
 
 @pytest.fixture
-async def cluster(tmp_path: Path) -> AsyncIterator[Running]:
+async def cluster(tmp_path: Path) -> AsyncIterator[RunningController]:
     nodes = [(node, gpus(1, prefix=node)) for node in NODES]
     async with running(FakeKube(), tmp_path, *nodes, clock=FakeClock()) as made:
         yield made
 
 
-async def decided(cluster: Running, pod: Object) -> str:
+async def decided(cluster: RunningController, pod: Object) -> str:
     """The node that kube-scheduler decides on, as far as the extender decides; nothing where none fits."""
     fitting: list[str] = (await cluster.scheduler.filter(pod, *NODES))["nodenames"]
     if len(fitting) < 2:
@@ -37,18 +38,18 @@ async def decided(cluster: Running, pod: Object) -> str:
     return str(max(scores, key=lambda each: each["score"])["host"])
 
 
-async def bound(cluster: Running, pods: list[Object], nodes: list[str]) -> list[str]:
+async def bound(cluster: RunningController, pods: list[Object], nodes: list[str]) -> list[str]:
     """Why these binds, all at the same time, were refused."""
     binds = [asyncio.create_task(cluster.scheduler.bind(pod, node)) for pod, node in zip(pods, nodes, strict=True)]
     await until(lambda: all(bind.done() for bind in binds), task=cluster.task, clock=cluster.clock)
     return [bind.result() for bind in binds]
 
 
-async def made(cluster: Running, number: int) -> list[Object]:
+async def made(cluster: RunningController, number: int) -> list[Object]:
     return [await cluster.make(admitted_pod(f"p{i}", gpumem=HALF)) for i in range(number)]
 
 
-async def test_no_bind_is_refused_for_room_that_was_given_away_meanwhile(cluster: Running) -> None:
+async def test_no_bind_is_refused_for_room_that_was_given_away_meanwhile(cluster: RunningController) -> None:
     """All decisions come before the first bind."""
     pods = await made(cluster, 5)
     nodes = [await decided(cluster, pod) for pod in pods]
@@ -56,7 +57,7 @@ async def test_no_bind_is_refused_for_room_that_was_given_away_meanwhile(cluster
     assert await bound(cluster, pods[:4], nodes[:4]) == [""] * 4
 
 
-async def test_the_room_moves_with_a_bind_to_another_node(cluster: Running) -> None:
+async def test_the_room_moves_with_a_bind_to_another_node(cluster: RunningController) -> None:
     pods = await made(cluster, 4)
     assert {await decided(cluster, pod) for pod in pods[:2]} == {"node-0"}
     assert await bound(cluster, pods[:1], ["node-1"]) == [""]
@@ -65,7 +66,9 @@ async def test_the_room_moves_with_a_bind_to_another_node(cluster: Running) -> N
     assert await bound(cluster, pods[1:], ["node-0", *others]) == [""] * 3
 
 
-async def test_room_without_a_bind_becomes_free_and_pods_refused_for_it_are_tried_again(cluster: Running) -> None:
+async def test_room_without_a_bind_becomes_free_and_pods_refused_for_it_are_tried_again(
+    cluster: RunningController,
+) -> None:
     pods = await made(cluster, 5)
     for pod in pods[:4]:
         await decided(cluster, pod)
@@ -90,13 +93,13 @@ async def test_room_without_a_bind_becomes_free_and_pods_refused_for_it_are_trie
     assert await decided(cluster, pods[4]) == "node-0"
 
 
-async def test_a_pod_that_is_tried_again_finds_its_own_room(cluster: Running) -> None:
+async def test_a_pod_that_is_tried_again_finds_its_own_room(cluster: RunningController) -> None:
     pods = await made(cluster, 4)
     assert [await decided(cluster, pod) for pod in pods] == ["node-0", "node-0", "node-1", "node-1"]
     assert await decided(cluster, pods[3]) == "node-1"
 
 
-async def test_a_refused_bind_frees_its_room(cluster: Running) -> None:
+async def test_a_refused_bind_frees_its_room(cluster: RunningController) -> None:
     pods = await made(cluster, 5)
     for pod in pods[:4]:
         await decided(cluster, pod)
@@ -106,7 +109,7 @@ async def test_a_refused_bind_frees_its_room(cluster: Running) -> None:
     assert await decided(cluster, pods[4]) == "node-0"
 
 
-async def test_a_member_of_a_group_is_not_placed_alone(cluster: Running) -> None:
+async def test_a_member_of_a_group_is_not_placed_alone(cluster: RunningController) -> None:
     await group(cluster, "a", 2)
     first = await cluster.make(member("a", 0, memory=32768))
     assert await decided(cluster, first) == "", "the other member is missing"

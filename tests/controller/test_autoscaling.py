@@ -16,8 +16,9 @@ from lamina.ports.kube.fake import FakeKube
 from lamina_lab.scheduler.rules.filters import insufficient
 from lamina_lab.scheduler.rules.node_view import NodeView
 from lamina_lab.scheduler.rules.pod_requests import amounts
-from tests.controller.cluster import Running, admitted_pod, gpus, inventory_object, running
+from tests.controller.cluster import RunningController, running
 from tests.waiting import until
+from tests.worlds.objects import admitted_pod, gpus, inventory_object
 
 PAGE = Path(__file__).parents[2] / "docs/how-to/autoscale.md"
 TAG = re.compile(r"^\s*k8s\.io/cluster-autoscaler/node-template/(label|resources)/(\S+): \"?([^\"\n]+)\"?$", re.M)
@@ -38,7 +39,7 @@ def template(**changes: str | None) -> Object:
 
 
 @pytest.fixture
-async def cluster(tmp_path: Path) -> AsyncIterator[Running]:
+async def cluster(tmp_path: Path) -> AsyncIterator[RunningController]:
     async with running(FakeKube(), tmp_path, ("small", gpus(1, memory=4096))) as made:
         yield made
 
@@ -48,14 +49,14 @@ def counted(pod: Object, node: Object) -> list[str]:
     return insufficient(pod, NodeView(node, amounts(node["status"]["allocatable"])), ignored=())
 
 
-async def simulate(cluster: Running, pod: Object, *nodes: Object) -> tuple[list[str], Mapping[str, str]]:
+async def simulate(cluster: RunningController, pod: Object, *nodes: Object) -> tuple[list[str], Mapping[str, str]]:
     """The names of the nodes that the extender lets pass, and why not the others."""
     answer = await cluster.scheduler.ask("filter", {"pod": pod, "nodes": {"items": list(nodes)}})
     assert answer["error"] == ""
     return [node["metadata"]["name"] for node in answer["nodes"]["items"]], answer["failedNodes"]
 
 
-async def test_a_pool_scales_from_zero(cluster: Running) -> None:
+async def test_a_pool_scales_from_zero(cluster: RunningController) -> None:
     pod = await cluster.make(admitted_pod(gpumem=20000, gpucores=30))
     answer = await cluster.scheduler.filter(pod, "small")
     assert answer["nodenames"] == [], "no existing node has room"
@@ -73,12 +74,12 @@ async def test_a_pool_scales_from_zero(cluster: Running) -> None:
     assert [grant["spec"]["node"] for grant in (await cluster.kube.list(GRANTS)).items] == ["new"]
 
 
-async def refuses(cluster: Running, pod: Object, node: Object) -> bool:
+async def refuses(cluster: RunningController, pod: Object, node: Object) -> bool:
     """Whether the extender knows that the node exists, and so waits for its Inventory."""
     return (await simulate(cluster, pod, node))[1] == {"new": "no GPU is offered on this node"}
 
 
-async def fits(cluster: Running, pod: Object) -> bool:
+async def fits(cluster: RunningController, pod: Object) -> bool:
     return bool((await cluster.scheduler.filter(pod, "new"))["nodenames"])
 
 
@@ -101,7 +102,7 @@ async def fits(cluster: Running, pod: Object) -> bool:
     ],
 )  # fmt: skip
 async def test_a_template_is_judged_by_its_labels(
-    cluster: Running, limits: dict[str, int], changes: dict[str, str | None], reason: str
+    cluster: RunningController, limits: dict[str, int], changes: dict[str, str | None], reason: str
 ) -> None:
     fitting, refused = await simulate(cluster, await cluster.make(admitted_pod(**limits)), template(**changes))
     if reason:
@@ -110,7 +111,7 @@ async def test_a_template_is_judged_by_its_labels(
         assert (fitting, refused) == ([NEW], {})
 
 
-async def test_existing_nodes_are_judged_by_their_inventories(cluster: Running) -> None:
+async def test_existing_nodes_are_judged_by_their_inventories(cluster: RunningController) -> None:
     """Whatever labels the autoscaler sends with them."""
     pod = await cluster.make(admitted_pod(gpumem=20000))
     existing: dict[str, Any] = template() | {"metadata": {**template()["metadata"], "name": "small"}}
@@ -118,7 +119,7 @@ async def test_existing_nodes_are_judged_by_their_inventories(cluster: Running) 
     assert fitting == [NEW] and refused == {"small": "needs 20000 MiB; the largest GPU has 4096 MiB"}
 
 
-async def test_a_simulation_leaves_no_event(cluster: Running) -> None:
+async def test_a_simulation_leaves_no_event(cluster: RunningController) -> None:
     pod = await cluster.make(admitted_pod(gpumem=MIB + 1))
     await simulate(cluster, pod, template())
     await cluster.scheduler.filter(pod, "small")
@@ -126,12 +127,12 @@ async def test_a_simulation_leaves_no_event(cluster: Running) -> None:
     assert [event["count"] for event in await events(cluster)] == [1], "one of the scheduler's question"
 
 
-async def events(cluster: Running) -> list[Object]:
+async def events(cluster: RunningController) -> list[Object]:
     found = (await cluster.kube.list(EVENTS)).items
     return [event for event in found if event["reason"] == "NoGpuFits"]
 
 
-async def test_amounts_are_what_the_autoscaler_counts(cluster: Running) -> None:
+async def test_amounts_are_what_the_autoscaler_counts(cluster: RunningController) -> None:
     """Without them it finds that no new node would help, whatever the extender says."""
     pod, bare = admitted_pod(gpumem=20000), template()
     bare["status"]["allocatable"].pop("nvidia.com/gpumem")

@@ -12,8 +12,9 @@ from lamina.controller.scheduling.scheduler import FilterResult
 from lamina.ports.kube import NODES, PODS, Object
 from lamina.ports.kube.fake import FakeKube
 from tests.controller.binders import Bench
-from tests.controller.cluster import Running, admitted_pod, gpus, running
+from tests.controller.cluster import RunningController, running
 from tests.waiting import until
+from tests.worlds.objects import admitted_pod, gpus
 
 NAMES = ["node-0", "node-1", "node-2"]
 PREFERRED = "preferredDuringSchedulingIgnoredDuringExecution"
@@ -22,24 +23,24 @@ KINDS = ["nodeAffinity", "podAffinity", "podAntiAffinity"]
 
 
 @pytest.fixture
-async def cluster(tmp_path: Path) -> AsyncIterator[Running]:
+async def cluster(tmp_path: Path) -> AsyncIterator[RunningController]:
     async with running(FakeKube(), tmp_path, *((name, gpus(2, prefix=name)) for name in NAMES)) as made:
         yield made
 
 
-async def asked(cluster: Running, pod: Object, **more: Any) -> list[str]:
+async def asked(cluster: RunningController, pod: Object, **more: Any) -> list[str]:
     answer = await cluster.scheduler.ask("filter-to-best", {"pod": pod, "nodenames": NAMES, **more})
     assert answer["error"] == ""
     return list(answer["nodenames"])
 
 
-async def made(cluster: Running, name: str, spec: Object | None = None) -> Object:
+async def made(cluster: RunningController, name: str, spec: Object | None = None) -> Object:
     pod = admitted_pod(name, gpumem=1000)
     pod["spec"] |= spec or {}
     return await cluster.make(pod)
 
 
-async def test_the_answer_is_the_node_that_prioritize_prefers(cluster: Running) -> None:
+async def test_the_answer_is_the_node_that_prioritize_prefers(cluster: RunningController) -> None:
     first = await made(cluster, "first")
     assert await cluster.scheduler.bind(first, "node-1") == ""
     pod = await made(cluster, "pod")
@@ -49,7 +50,7 @@ async def test_the_answer_is_the_node_that_prioritize_prefers(cluster: Running) 
     assert await cluster.scheduler.bind(pod, "node-1") == ""
 
 
-async def test_what_does_not_fit_is_answered_as_by_filter(cluster: Running) -> None:
+async def test_what_does_not_fit_is_answered_as_by_filter(cluster: RunningController) -> None:
     for number, name in enumerate(NAMES[1:]):
         whole = await cluster.make(admitted_pod(f"whole-{number}", gpu=2))
         assert await cluster.scheduler.bind(whole, name) == ""
@@ -66,7 +67,7 @@ async def test_what_does_not_fit_is_answered_as_by_filter(cluster: Running) -> N
     assert best == plain and best["nodenames"] == []
 
 
-async def test_pods_at_the_same_time_do_not_get_the_same_room(cluster: Running) -> None:
+async def test_pods_at_the_same_time_do_not_get_the_same_room(cluster: RunningController) -> None:
     """Each answer holds the room until the bind, as when kube-scheduler has only one node to choose from."""
     pods = [await cluster.make(admitted_pod(f"whole-{number}", gpu=2)) for number in range(3)]
     answers = [await asked(cluster, pod) for pod in pods]
@@ -75,7 +76,7 @@ async def test_pods_at_the_same_time_do_not_get_the_same_room(cluster: Running) 
         assert await cluster.scheduler.bind(pod, node) == ""
 
 
-async def test_a_pod_that_comes_back_without_a_bind_gets_all_nodes(cluster: Running) -> None:
+async def test_a_pod_that_comes_back_without_a_bind_gets_all_nodes(cluster: RunningController) -> None:
     """Another extender, or a plugin, has refused the node. After a bind it gets one node again."""
     pod = await made(cluster, "pod")
     assert await asked(cluster, pod) == ["node-0"]
@@ -91,7 +92,7 @@ def _gone(pod: Object) -> Object:
 
 
 @pytest.mark.parametrize("kind", KINDS)
-async def test_preferences_of_the_pod_are_left_to_kube_scheduler(cluster: Running, kind: str) -> None:
+async def test_preferences_of_the_pod_are_left_to_kube_scheduler(cluster: RunningController, kind: str) -> None:
     preferring = await made(cluster, "preferring", {"affinity": {kind: {PREFERRED: [{"weight": 1}]}}})
     assert await asked(cluster, preferring) == NAMES
     required: Any = {"nodeSelectorTerms": []} if kind == "nodeAffinity" else [{}]
@@ -110,7 +111,7 @@ def test_a_spec_that_says_nothing_prefers_nothing(spec: Object) -> None:
     assert not prefers_nodes(spec | {"topologySpreadConstraints": None})
 
 
-async def test_taints_that_discourage_pods_are_left_to_kube_scheduler(cluster: Running) -> None:
+async def test_taints_that_discourage_pods_are_left_to_kube_scheduler(cluster: RunningController) -> None:
     """They make no difference where all nodes have one, or none of the nodes that fit."""
 
     async def taint(name: str, *effects: str) -> None:
@@ -146,7 +147,7 @@ async def test_taints_that_discourage_pods_are_left_to_kube_scheduler(cluster: R
     await soon(1)
 
 
-async def test_whole_nodes_are_all_answered(cluster: Running) -> None:
+async def test_whole_nodes_are_all_answered(cluster: RunningController) -> None:
     """An autoscaler asks where a pod fits."""
     pod = await made(cluster, "pod")
     nodes = [{"metadata": {"name": name}} for name in NAMES]
@@ -154,7 +155,9 @@ async def test_whole_nodes_are_all_answered(cluster: Running) -> None:
     assert [each["metadata"]["name"] for each in answer["nodes"]["items"]] == NAMES
 
 
-async def test_pods_without_gpus_or_without_a_uid_and_members_of_groups_get_all_nodes(cluster: Running) -> None:
+async def test_pods_without_gpus_or_without_a_uid_and_members_of_groups_get_all_nodes(
+    cluster: RunningController,
+) -> None:
     plain = await cluster.make(admitted_pod("plain"))
     assert await asked(cluster, plain) == NAMES
     assert await asked(cluster, admitted_pod("new", gpumem=1000)) == NAMES
@@ -181,7 +184,7 @@ def test_only_so_many_pods_are_remembered(monkeypatch: pytest.MonkeyPatch) -> No
     assert [fitting(uid) for uid in ("a", "b", "c", "a", "c")] == [1, 1, 1, 1, 3]
 
 
-async def test_decisions_are_counted_as_those_of_filter(cluster: Running) -> None:
+async def test_decisions_are_counted_as_those_of_filter(cluster: RunningController) -> None:
     await asked(cluster, await made(cluster, "pod"))
     async with cluster.session.get(f"{cluster.urls['extenderHttp']}/metrics") as response:
         assert 'lamina_decisions_total{outcome="fits",verb="filter"} 1.0' in (await response.text()).splitlines()

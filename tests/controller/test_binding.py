@@ -18,7 +18,7 @@ from lamina.ports.kube import GRANTS, PODS, Conflict, Kube, NotFound, Object, Re
 from lamina.ports.kube.fake import FakeKube
 from lamina.ports.kube.fake_network import LossyKube
 from tests.controller.binders import Bench
-from tests.controller.cluster import admitted_pod, gpu_pod, gpus
+from tests.worlds.objects import admitted_pod, gpu_pod, gpus
 
 
 @pytest.fixture

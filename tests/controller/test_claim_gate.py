@@ -19,7 +19,7 @@ from lamina.ledger.used_claims import ClaimName
 from lamina.ports.kube import EVENTS, PODS, EventRecorder, Object
 from lamina.report.claim_quotas import WaitingForQuotas
 from tests.controller.binders import Bench
-from tests.controller.cluster import gpus, inventory
+from tests.worlds.objects import gpus, inventory
 
 MEMORY, CORES = "limits.nvidia.com/gpumem", "limits.nvidia.com/gpucores"
 WHOLE: dict[str, str] = {}

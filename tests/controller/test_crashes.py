@@ -18,8 +18,8 @@ from lamina.ports.kube import GRANTS, LEASES, PODS, Conflict, Object
 from lamina.ports.kube.fake_network import DecoratedKube
 from tests.controller.binders import Bench
 from tests.controller.bound_pods import StartingKube
-from tests.controller.cluster import admitted_pod, gpus
 from tests.worlds.clocks import SettableClock
+from tests.worlds.objects import admitted_pod, gpus
 
 NODE, OTHER, GPUS = "a", "b", 3
 ONE_NODE, ONE_QUOTA = "node", "quota"
@@ -60,7 +60,7 @@ class StoppingKube(DecoratedKube):
             await self.resumed.wait()
 
 
-class Crash:
+class TwoReplicas:
     """Two replicas, and three pods that want a whole GPU each where the first replica has left two of three."""
 
     def __init__(self, number: int, how: str, shared: str) -> None:
@@ -145,7 +145,7 @@ EVERY = list(itertools.product(range(FEWEST_WRITES + 2), HOW, (ONE_NODE, ONE_QUO
 
 @pytest.mark.parametrize(("number", "how", "shared"), EVERY)
 async def test_no_gpu_is_given_twice_and_both_are_used(number: int, how: str, shared: str) -> None:
-    crash = Crash(number, how, shared)
+    crash = TwoReplicas(number, how, shared)
     stopped = await crash.run()
     assert stopped or number >= FEWEST_WRITES
     crash.check()
@@ -196,7 +196,7 @@ async def test_turns_are_what_prevents_it(
     monkeypatch.setattr(PlacementLease, method, mutant)
     wrong = 0
     for number, how in itertools.product(range(FEWEST_WRITES + 2), HOW):
-        crash = Crash(number, how, shared)
+        crash = TwoReplicas(number, how, shared)
         await crash.run()
         try:
             crash.check()

@@ -10,7 +10,7 @@ from lamina.errors import Outside
 from lamina.ports.kube import DISRUPTION_BUDGETS, EVENTS, LEASES, NODES, PODS
 from lamina.ports.kube.fake import FakeKube
 from tests.controller.defrag_controller import Role, controller
-from tests.defragmentation.cluster import Cluster, Jumping
+from tests.defragmentation.cluster import FragmentedKube, Jumping
 from tests.worlds.deaths import Died, Life, MortalPort
 
 
@@ -35,8 +35,8 @@ async def record_of(kube: FakeKube) -> DefragRecord:
     return await RecordStore(kube, "reader").take()
 
 
-async def full() -> Cluster:
-    kube = Cluster()
+async def full() -> FragmentedKube:
+    kube = FragmentedKube()
     await kube.fill(a="GPU-n-0", b="GPU-n-1", c="GPU-n-1")
     return kube
 
@@ -60,7 +60,7 @@ async def test_it_is_off_by_default_and_only_the_leader_moves_pods() -> None:
 
 
 async def test_the_budget_of_an_hour_outlives_the_replica() -> None:
-    kube = Cluster()
+    kube = FragmentedKube()
     await kube.fill(a="GPU-n-0", b="GPU-n-1", c="GPU-n-1")
     clock = Jumping()
     await controller(kube, clock, moves=1).evictions.defragmentation.reconcile()
@@ -73,7 +73,7 @@ async def test_the_budget_of_an_hour_outlives_the_replica() -> None:
 
 
 async def test_an_aborted_step_is_reported_and_its_pods_stay_for_an_hour() -> None:
-    kube, clock = Cluster(""), Jumping()
+    kube, clock = FragmentedKube(""), Jumping()
     await kube.fill(a="GPU-n-0", d="GPU-n-0", b="GPU-n-1", c="GPU-n-1", e="GPU-n-1")
     made = controller(kube, clock)
     work = made.evictions.defragmentation

@@ -14,8 +14,9 @@ from lamina.controller.scheduling.scheduler import Scheduler
 from lamina.ports.kube import GRANTS, Unreachable
 from lamina.ports.kube.fake import FakeKube
 from tests.controller.admission_door import UNVERIFIED, review
-from tests.controller.cluster import Running, admitted_pod, gpus, running
+from tests.controller.cluster import RunningController, running
 from tests.distortion import distorted, nested
+from tests.worlds.objects import admitted_pod, gpus
 from tests.worlds.planted import planted
 
 VERBS = ("filter", "filter-to-best", "prioritize", "preempt", "bind")
@@ -64,12 +65,12 @@ NO_JSON = (b"", b"{", b"[]", b"\xff", b'"\\ud800"', nested(5000).encode(), b'{"p
 
 
 @pytest.fixture
-async def cluster(tmp_path: Path) -> AsyncIterator[Running]:
+async def cluster(tmp_path: Path) -> AsyncIterator[RunningController]:
     async with running(FakeKube(), tmp_path, ("node-0", gpus()), ("node-1", gpus(prefix="B-"))) as made:
         yield made
 
 
-async def answered(cluster: Running, verb: str, body: bytes) -> tuple[int, str]:
+async def answered(cluster: RunningController, verb: str, body: bytes) -> tuple[int, str]:
     """The status and the text; `admit` goes to admission."""
     url = cluster.urls["admission"] if verb == "admit" else f"{cluster.urls['extenderHttp']}/{verb}"
     async with cluster.session.post(url, data=body, ssl=UNVERIFIED) as response:
@@ -79,14 +80,16 @@ async def answered(cluster: Running, verb: str, body: bytes) -> tuple[int, str]:
 
 
 @pytest.mark.parametrize("verb", VERBS)
-async def test_any_arguments_are_answered(cluster: Running, verb: str, caplog: pytest.LogCaptureFixture) -> None:
+async def test_any_arguments_are_answered(
+    cluster: RunningController, verb: str, caplog: pytest.LogCaptureFixture
+) -> None:
     statuses = {(await answered(cluster, verb, json.dumps(body).encode()))[0] for body in distorted(ARGUMENTS[verb])}
     assert statuses == {200, 400}
     assert not [record for record in caplog.records if record.exc_info], "no defect was found"
 
 
 @pytest.mark.parametrize("kind", REVIEWED)
-async def test_any_object_is_reviewed(cluster: Running, kind: str, caplog: pytest.LogCaptureFixture) -> None:
+async def test_any_object_is_reviewed(cluster: RunningController, kind: str, caplog: pytest.LogCaptureFixture) -> None:
     refused = 0
     for body in distorted(review(*REVIEWED[kind])):
         status, text = await answered(cluster, "admit", json.dumps(body).encode())
@@ -100,13 +103,13 @@ async def test_any_object_is_reviewed(cluster: Running, kind: str, caplog: pytes
     assert not [record for record in caplog.records if record.exc_info], "no defect was found"
 
 
-async def test_what_is_no_json_is_answered_400(cluster: Running) -> None:
+async def test_what_is_no_json_is_answered_400(cluster: RunningController) -> None:
     for verb in (*VERBS, "admit"):
         for body in NO_JSON:
             assert (await answered(cluster, verb, body))[0] == 400, (verb, body[:20])
 
 
-async def test_a_name_that_is_none_is_not_bound(cluster: Running) -> None:
+async def test_a_name_that_is_none_is_not_bound(cluster: RunningController) -> None:
     for name in ("", "..", "a/b", "a\x00", "A b", "ä", "x" * 300, "a\nb"):
         for field in ("podName", "podNamespace", "node"):
             status, text = await answered(cluster, "bind", json.dumps(ARGUMENTS["bind"] | {field: name}).encode())
@@ -124,7 +127,7 @@ async def test_a_name_that_is_none_is_not_bound(cluster: Running) -> None:
     ],
 )
 async def test_a_defect_is_answered_and_logged_once(
-    cluster: Running,
+    cluster: RunningController,
     verb: str,
     owner: type,
     method: str,
@@ -142,7 +145,7 @@ async def test_a_defect_is_answered_and_logged_once(
     assert len([record for record in caplog.records if record.exc_info]) == 1
 
 
-async def test_a_server_that_does_not_answer_is_named(cluster: Running) -> None:
+async def test_a_server_that_does_not_answer_is_named(cluster: RunningController) -> None:
     assert isinstance(cluster.kube, FakeKube)
     cluster.kube.failing["list"] = lambda resource, name: Unreachable("the server is\n away")
     status, text = await answered(cluster, "preempt", json.dumps(ARGUMENTS["preempt"]).encode())
@@ -150,7 +153,7 @@ async def test_a_server_that_does_not_answer_is_named(cluster: Running) -> None:
 
 
 async def test_a_defect_after_a_grant_was_written_is_not_blamed_on_the_scheduler(
-    cluster: Running, monkeypatch: pytest.MonkeyPatch
+    cluster: RunningController, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     def missing(*_: object) -> None:
         raise KeyError("metadata")
@@ -161,7 +164,7 @@ async def test_a_defect_after_a_grant_was_written_is_not_blamed_on_the_scheduler
     assert len((await cluster.kube.list(GRANTS)).items) == 1, "it is settled as one whose binding is not known"
 
 
-async def test_what_is_right_is_still_answered(cluster: Running) -> None:
+async def test_what_is_right_is_still_answered(cluster: RunningController) -> None:
     for verb, arguments in ARGUMENTS.items():
         assert (await answered(cluster, verb, msgspec.json.encode(arguments)))[0] == 200
     for reviewed in REVIEWED.values():

@@ -14,9 +14,10 @@ from lamina.ledger.pod_stages import PodState, Stage
 from lamina.ports.clock import FakeClock
 from lamina.ports.kube import DISRUPTION_BUDGETS, PODS, NotFound, Object, Refused
 from lamina.ports.kube.fake import FakeKube
-from tests.controller.cluster import admitted_pod, gpus, running
+from tests.controller.cluster import running
 from tests.controller.preempting import MIB, Preempting
 from tests.waiting import until
+from tests.worlds.objects import admitted_pod, gpus
 
 
 @pytest.fixture

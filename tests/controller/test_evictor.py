@@ -12,7 +12,7 @@ from lamina.ports.kube import DISRUPTION_BUDGETS, EVENTS, PODS, EventRecorder, O
 from lamina.ports.kube.fake import FakeKube
 
 
-class World:
+class OnePod:
     """One pod, and a replica that may evict it."""
 
     def __init__(self) -> None:
@@ -33,14 +33,14 @@ class World:
 
 
 async def test_a_pod_is_evicted_and_its_event_says_why() -> None:
-    world = World()
+    world = OnePod()
     assert await world.evictor.evict(await world.pod(), "Because", "It was due", warning=True)
     assert not (await world.kube.list(PODS)).items
     assert await world.events() == [("Because", "It was due", "Warning")]
 
 
 async def test_only_the_leader_evicts() -> None:
-    world = World()
+    world = OnePod()
     pod, world.leads = await world.pod(), False
     with pytest.raises(Outside, match="not the leader"):
         await world.evictor.evict(pod, "Because", "It was due")
@@ -49,7 +49,7 @@ async def test_only_the_leader_evicts() -> None:
 
 
 async def test_a_budget_holds_a_pod() -> None:
-    world = World()
+    world = OnePod()
     pod = await world.pod()
     await world.budget()
     with pytest.raises(Outside):
@@ -59,7 +59,7 @@ async def test_a_budget_holds_a_pod() -> None:
 
 
 async def test_a_pod_that_is_gone_or_has_come_again_is_not_evicted() -> None:
-    world = World()
+    world = OnePod()
     pod = await world.pod()
     await world.kube.delete(PODS, "a", namespace="default")
     assert not await world.evictor.evict(pod, "Because", "It was due")

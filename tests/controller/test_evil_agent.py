@@ -89,7 +89,7 @@ def subjects() -> list[Subject]:
 
 
 @dataclass
-class World:
+class TwoNodes:
     """A controller that leads, among the objects of the API server."""
 
     kube: FakeKube
@@ -190,12 +190,12 @@ def _without_version(obj: Object) -> Object:
 
 
 @asynccontextmanager
-async def world() -> AsyncIterator[World]:
+async def world() -> AsyncIterator[TwoNodes]:
     kube, clock = FakeKube(), Jumping(1_700_000_000.0)
     text = f"apiVersion: lamina.dev/v1alpha1\nkind: Configuration\n{SETTINGS}"
     configuration = LiveConfiguration(load(text, "test"), text)
     events = EventRecorder(kube, "lamina", now=clock.wall)
-    made = World(kube, clock, assemble(kube, clock, ControllerSettings(identity="one"), configuration, events))
+    made = TwoNodes(kube, clock, assemble(kube, clock, ControllerSettings(identity="one"), configuration, events))
     watching = asyncio.create_task(made.controller.watches.run())
     await made.settle()
     yield made

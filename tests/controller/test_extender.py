@@ -28,12 +28,13 @@ from lamina.ports.kube import (
 from lamina.ports.kube.fake import FakeKube
 from lamina.ports.listener import Address, parse_address
 from tests.controller.binders import Bench
-from tests.controller.cluster import Running, admitted_pod, gpus, inventory_object, running
+from tests.controller.cluster import RunningController, running
 from tests.waiting import until
+from tests.worlds.objects import admitted_pod, gpus, inventory_object
 
 
 @pytest.fixture
-async def cluster(tmp_path: Path) -> AsyncIterator[Running]:
+async def cluster(tmp_path: Path) -> AsyncIterator[RunningController]:
     nodes = (("node-0", gpus()), ("node-1", gpus(1, memory=16160, prefix="T4")))
     async with running(FakeKube(), tmp_path, *nodes) as made:
         yield made
@@ -98,11 +99,11 @@ GOLDEN_FILTER = [
 
 
 @pytest.mark.parametrize(("pod", "answer"), GOLDEN_FILTER)
-async def test_filter_by_names(cluster: Running, pod: dict[str, Any], answer: dict[str, Any]) -> None:
+async def test_filter_by_names(cluster: RunningController, pod: dict[str, Any], answer: dict[str, Any]) -> None:
     assert await cluster.scheduler.filter(pod, "node-0", "node-1", "node-2") == answer
 
 
-async def test_filter_by_whole_nodes_answers_with_whole_nodes(cluster: Running) -> None:
+async def test_filter_by_whole_nodes_answers_with_whole_nodes(cluster: RunningController) -> None:
     nodes = [{"metadata": {"name": name, "labels": {"x": "y"}}} for name in ("node-0", "node-1")]
     body = {"pod": unbound(gpumem=20000), "nodes": {"metadata": {}, "items": nodes}}
     answer = await cluster.scheduler.ask("filter", body)
@@ -111,7 +112,7 @@ async def test_filter_by_whole_nodes_answers_with_whole_nodes(cluster: Running) 
     assert [each["host"] for each in scores] == ["node-0", "node-1"]
 
 
-async def test_prioritize_scores_from_0_to_10(cluster: Running) -> None:
+async def test_prioritize_scores_from_0_to_10(cluster: RunningController) -> None:
     first = await cluster.make(admitted_pod("first", gpumem=1000))
     body = {"pod": unbound(gpumem=1000), "nodenames": ["node-0", "node-1", "node-2"]}
     before = await cluster.scheduler.ask("prioritize", body)
@@ -143,14 +144,14 @@ async def test_a_small_pod_is_enough_to_distinguish_nodes(tmp_path: Path, policy
     assert [each["score"] for each in answer] == expected, "among equal nodes one is preferred"
 
 
-async def test_what_other_pods_hold_is_failed_but_not_for_good(cluster: Running) -> None:
+async def test_what_other_pods_hold_is_failed_but_not_for_good(cluster: RunningController) -> None:
     for name in ("a", "b"):
         assert await cluster.scheduler.bind(await cluster.make(admitted_pod(name, gpumem=30000)), "node-0") == ""
     answer = await cluster.scheduler.filter(unbound(gpumem=10000), "node-0")
     assert answer["failedNodes"] == {"node-0": "needs 10000 MiB; the best GPU has 2768 MiB free"}
 
 
-async def test_a_pod_that_fits_nowhere_gets_an_event_in_numbers(cluster: Running) -> None:
+async def test_a_pod_that_fits_nowhere_gets_an_event_in_numbers(cluster: RunningController) -> None:
     pod = await cluster.make(admitted_pod("big", gpumem=40000))
     for _ in range(3):
         await cluster.scheduler.filter(pod, "node-0", "node-1")
@@ -163,7 +164,7 @@ async def test_a_pod_that_fits_nowhere_gets_an_event_in_numbers(cluster: Running
     assert "needs 40000 MiB; the largest GPU has 32768 MiB" in event["message"]
 
 
-async def test_a_quota_is_an_error_of_the_pod(cluster: Running) -> None:
+async def test_a_quota_is_an_error_of_the_pod(cluster: RunningController) -> None:
     spec = {"hard": {"limits.nvidia.com/gpumem": "100"}}
     await cluster.kube.create(RESOURCE_QUOTAS, {"metadata": {"name": "q", "namespace": "default"}, "spec": spec})
 
@@ -175,12 +176,12 @@ async def test_a_quota_is_an_error_of_the_pod(cluster: Running) -> None:
 
 @pytest.mark.parametrize("verb", ["filter", "prioritize", "bind"])
 @pytest.mark.parametrize("body", [b"", b"{", b"[]", b'{"pod": 1}', b'{"pod": {}, "nodes": {"items": [{}]}}'])
-async def test_what_is_no_request_is_answered_400(cluster: Running, verb: str, body: bytes) -> None:
+async def test_what_is_no_request_is_answered_400(cluster: RunningController, verb: str, body: bytes) -> None:
     async with cluster.session.post(f"{cluster.urls['extenderHttp']}/{verb}", data=body) as response:
         assert response.status == 400 and verb in await response.text()
 
 
-async def test_metrics_count_decisions_and_grants(cluster: Running) -> None:
+async def test_metrics_count_decisions_and_grants(cluster: RunningController) -> None:
     await cluster.scheduler.bind(await cluster.make(admitted_pod(gpumem=1000, gpucores=30)), "node-1")
     async with cluster.session.get(f"{cluster.urls['extenderHttp']}/metrics") as response:
         lines = (await response.text()).splitlines()
@@ -192,7 +193,7 @@ async def test_metrics_count_decisions_and_grants(cluster: Running) -> None:
     assert 'lamina_decision_seconds_count{verb="bind"} 1.0' in lines
 
 
-async def test_a_node_whose_inventory_cannot_be_read_offers_nothing(cluster: Running) -> None:
+async def test_a_node_whose_inventory_cannot_be_read_offers_nothing(cluster: RunningController) -> None:
     await cluster.kube.patch(INVENTORIES, "node-0", {"spec": {"gpus": [{"uuid": 1}]}})
 
     async def gone() -> bool:
@@ -203,13 +204,13 @@ async def test_a_node_whose_inventory_cannot_be_read_offers_nothing(cluster: Run
     await until(lambda: _fits(cluster))
 
 
-async def _fits(cluster: Running) -> bool:
+async def _fits(cluster: RunningController) -> bool:
     return (await cluster.scheduler.filter(unbound(gpu=1), "node-0"))["nodenames"] == ["node-0"]
 
 
 @pytest.mark.parametrize("label", KEPT_OUT)
 async def test_a_node_whose_labels_keep_lamina_out_offers_nothing(
-    cluster: Running, label: tuple[str, tuple[str, ...]]
+    cluster: RunningController, label: tuple[str, tuple[str, ...]]
 ) -> None:
     """The agent has left, its inventory has not, and another plugin may allocate whole GPUs by the same name."""
     pod, (key, (value, *_)) = unbound(gpu=1, gpumem=1000), label
@@ -228,7 +229,7 @@ async def test_a_node_whose_labels_keep_lamina_out_offers_nothing(
     await until(fits)
 
 
-async def test_admission_is_registered_and_answers_over_https(cluster: Running) -> None:
+async def test_admission_is_registered_and_answers_over_https(cluster: RunningController) -> None:
     async def registered() -> Any:
         return (await cluster.kube.list(MUTATING_WEBHOOKS)).items
 
@@ -283,7 +284,7 @@ async def _says(session: aiohttp.ClientSession, text: str) -> bool:
         return response.status == 503 and await response.text() == text
 
 
-async def test_a_port_in_use_is_one_sentence(cluster: Running) -> None:
+async def test_a_port_in_use_is_one_sentence(cluster: RunningController) -> None:
     port = int(cluster.urls["extenderHttp"].rpartition(":")[2])
     settings = ControllerSettings(extender_http=Address("127.0.0.1", port), admission=Address("127.0.0.1", 0))
     with pytest.raises(BadInput, match=f"the extender over HTTP cannot listen on 127.0.0.1:{port}: Address already"):

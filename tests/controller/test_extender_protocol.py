@@ -8,7 +8,8 @@ import pytest
 
 from lamina.ports.kube import GRANTS
 from lamina.ports.kube.fake import FakeKube
-from tests.controller.cluster import Running, admitted_pod, gpus, running
+from tests.controller.cluster import RunningController, running
+from tests.worlds.objects import admitted_pod, gpus
 
 POD = (
     b'{"metadata":{"name":"p","namespace":"default","uid":"5d4e","creationTimestamp":null},"spec":{"containers":'
@@ -32,13 +33,13 @@ BINDINGS = [
 
 
 @pytest.fixture
-async def cluster(tmp_path: Path) -> AsyncIterator[Running]:
+async def cluster(tmp_path: Path) -> AsyncIterator[RunningController]:
     nodes = (("node-0", gpus()), ("node-1", gpus(1, memory=16160, prefix="T4")))
     async with running(FakeKube(), tmp_path, *nodes) as made:
         yield made
 
 
-async def answered(cluster: Running, verb: str, body: bytes) -> bytes:
+async def answered(cluster: RunningController, verb: str, body: bytes) -> bytes:
     headers = {"Content-Type": "application/json"}
     async with cluster.session.post(f"{cluster.urls['extenderHttp']}/{verb}", data=body, headers=headers) as response:
         assert response.status == 200, await response.text()
@@ -46,12 +47,12 @@ async def answered(cluster: Running, verb: str, body: bytes) -> bytes:
 
 
 @pytest.mark.parametrize("body", ARGUMENTS)
-async def test_filter_and_prioritize(cluster: Running, body: bytes) -> None:
+async def test_filter_and_prioritize(cluster: RunningController, body: bytes) -> None:
     assert await answered(cluster, "filter", body) == FILTERED
     assert await answered(cluster, "prioritize", body) == b'[{"host":"node-0","score": 0},{"host":"node-1","score": 0}]'
 
 
-async def test_whole_nodes(cluster: Running) -> None:
+async def test_whole_nodes(cluster: RunningController) -> None:
     lists = b'{"metadata":{},"items":[{"metadata":{"name":"node-1"}}]}'
     body = b'{"Pod":' + POD.replace(b"20k", b"1k") + b',"Nodes":' + lists + b',"NodeNames":null}'
     assert await answered(cluster, "filter", body) == (
@@ -60,7 +61,7 @@ async def test_whole_nodes(cluster: Running) -> None:
 
 
 @pytest.mark.parametrize("body", BINDINGS)
-async def test_bind(cluster: Running, body: str) -> None:
+async def test_bind(cluster: RunningController, body: str) -> None:
     pod = await cluster.make(admitted_pod("p", gpumem=1000))
     assert await answered(cluster, "bind", (body % pod["metadata"]["uid"]).encode()) == b'{"error":""}'
     assert len((await cluster.kube.list(GRANTS)).items) == 1

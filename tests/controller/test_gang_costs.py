@@ -13,7 +13,7 @@ from lamina.dialects.groups import GROUP_LABEL
 from lamina.ledger.pods import ParsedPod
 from lamina.ports.kube import PLUGIN_POD_GROUPS, PODS, Object
 from tests.controller.binders import Bench
-from tests.controller.cluster import admitted_pod, gpus
+from tests.worlds.objects import admitted_pod, gpus
 
 NODES = [f"node-{number}" for number in range(100)]
 

@@ -13,9 +13,9 @@ from lamina.ledger.pods import ParsedPod
 from lamina.placement import PodPlacement
 from lamina.ports.kube import PODS, Object
 from tests.controller.binders import Bench
-from tests.controller.cluster import admitted_pod, gpus
 from tests.controller.pod_groups import answer, group, member
 from tests.controller.usual_pods import usual, watched
+from tests.worlds.objects import admitted_pod, gpus
 
 NODES = [f"node-{number}" for number in range(6)]
 HELD = [(1000, 10), (9000, 20), (20_000, 50), (30_000, 0), (4000, 90), (16_000, 30)]

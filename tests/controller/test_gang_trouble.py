@@ -13,9 +13,10 @@ from lamina.ledger.holds import Why
 from lamina.ports.kube import PLUGIN_POD_GROUPS, PODS, Kube, Object
 from lamina.ports.kube.fake import FakeKube
 from tests.controller.binders import Bench
-from tests.controller.cluster import Running, admitted_pod, gpus, running
+from tests.controller.cluster import RunningController, running
 from tests.controller.pod_groups import answer, group, member
 from tests.waiting import until
+from tests.worlds.objects import admitted_pod, gpus
 
 
 @pytest.fixture
@@ -188,7 +189,7 @@ async def test_a_group_that_cannot_be_read_is_answered_with_the_reason(
         assert await cluster.scheduler.bind(pod, "node-0") == "podgroups may not be read"
 
 
-async def evicted(cluster: Running, pod: Object, *nodes: str) -> dict[str, int]:
+async def evicted(cluster: RunningController, pod: Object, *nodes: str) -> dict[str, int]:
     """How many pods would be evicted for the pod, by node."""
     body = {"Pod": pod, "NodeNameToMetaVictims": {node: {"Pods": [], "NumPDBViolations": 0} for node in nodes}}
     answer = (await cluster.scheduler.ask("preempt", body))["nodeNameToMetaVictims"]
@@ -221,6 +222,6 @@ async def test_no_pod_is_evicted_for_a_group_that_stays_incomplete(
         assert await evicted(cluster, first, "node-0") == {"node-0": 1}, "the other member has room on node-1"
 
 
-async def _free(cluster: Running, pod: Object) -> bool:
+async def _free(cluster: RunningController, pod: Object) -> bool:
     plain = {**pod, "metadata": {"name": "plain", "namespace": "default"}}
     return bool((await cluster.scheduler.filter(plain, "node-1"))["nodenames"])

@@ -16,21 +16,22 @@ from lamina.ports.clock import FakeClock
 from lamina.ports.kube import GRANTS, PODS, VOLCANO_POD_GROUPS, Object
 from lamina.ports.kube.fake import FakeKube
 from tests.controller.binders import Bench
-from tests.controller.cluster import Running, admitted_pod, gpus, running
+from tests.controller.cluster import RunningController, running
 from tests.controller.pod_groups import answer, group, member
 from tests.waiting import until
+from tests.worlds.objects import admitted_pod, gpus
 
 NODES = ("node-0", "node-1")
 
 
 @pytest.fixture
-async def cluster(tmp_path: Path) -> AsyncIterator[Running]:
+async def cluster(tmp_path: Path) -> AsyncIterator[RunningController]:
     nodes = [(node, gpus(1, prefix=node)) for node in NODES]
     async with running(FakeKube(), tmp_path, *nodes, clock=FakeClock()) as made:
         yield made
 
 
-async def tried(cluster: Running, pod: Object) -> str:
+async def tried(cluster: RunningController, pod: Object) -> str:
     """One attempt of kube-scheduler: filter, then bind on the first node. Nothing, or why not."""
     answer = await cluster.scheduler.filter(pod, *NODES)
     if not answer["nodenames"]:
@@ -38,14 +39,14 @@ async def tried(cluster: Running, pod: Object) -> str:
     return await bind(cluster, pod, answer["nodenames"][0])
 
 
-async def bind(cluster: Running, pod: Object, node: str) -> str:
+async def bind(cluster: RunningController, pod: Object, node: str) -> str:
     """A binding waits for members by the clock, which goes on meanwhile."""
     binding = asyncio.create_task(cluster.scheduler.bind(pod, node))
     await until(binding.done, clock=cluster.clock)
     return binding.result()
 
 
-async def scheduled(cluster: Running, *pods: Object) -> list[str]:
+async def scheduled(cluster: RunningController, *pods: Object) -> list[str]:
     """Attempts as kube-scheduler makes them: filters one after the other, bindings at the same time."""
     binds = []
     reasons: dict[int, str] = {}
@@ -64,7 +65,7 @@ async def bound(cluster: Any) -> set[str]:
 
 
 @pytest.mark.parametrize("api", sorted(GROUP_APIS))
-async def test_a_group_is_bound_together(cluster: Running, api: str) -> None:
+async def test_a_group_is_bound_together(cluster: RunningController, api: str) -> None:
     await group(cluster, "a", 2, api=api)
     pods = [await cluster.make(member("a", number, api=api)) for number in range(2)]
     assert await scheduled(cluster, *pods) == ["", ""]
@@ -73,7 +74,7 @@ async def test_a_group_is_bound_together(cluster: Running, api: str) -> None:
     assert await tried(cluster, late) == "", "beyond the minimum a member goes where it fits"
 
 
-async def test_a_group_that_does_not_fit_whole_holds_nothing_and_says_why(cluster: Running) -> None:
+async def test_a_group_that_does_not_fit_whole_holds_nothing_and_says_why(cluster: RunningController) -> None:
     await group(cluster, "a", 3)
     pods = [await cluster.make(member("a", number)) for number in range(3)]
     members = "3 members must be placed at once, but only 2 can be placed now"
@@ -84,14 +85,14 @@ async def test_a_group_that_does_not_fit_whole_holds_nothing_and_says_why(cluste
     assert await bound(cluster) == {"other"}
 
 
-async def test_a_group_waits_for_its_members(cluster: Running) -> None:
+async def test_a_group_waits_for_its_members(cluster: RunningController) -> None:
     await group(cluster, "a", 2)
     first = await cluster.make(member("a", 0))
     assert await tried(cluster, first) == "pod group default/a waits for its members: 1 of 2 exist"
     assert await bound(cluster) == set() and not (await cluster.kube.list(GRANTS)).items
 
 
-async def test_places_are_held_while_members_come_one_by_one(cluster: Running) -> None:
+async def test_places_are_held_while_members_come_one_by_one(cluster: RunningController) -> None:
     await group(cluster, "a", 2)
     first, second = [await cluster.make(member("a", number)) for number in range(2)]
     assert await tried(cluster, first) == "pod group default/a waits for its members: 1 of 2 are ready to be bound"
@@ -102,7 +103,7 @@ async def test_places_are_held_while_members_come_one_by_one(cluster: Running) -
     assert await bound(cluster) == {"a-0", "a-1"}
 
 
-async def test_two_groups_for_the_same_gpus_run_one_after_the_other(cluster: Running) -> None:
+async def test_two_groups_for_the_same_gpus_run_one_after_the_other(cluster: RunningController) -> None:
     for name in "ab":
         await group(cluster, name, 2)
     a = [await cluster.make(member("a", number)) for number in range(2)]
@@ -127,7 +128,7 @@ async def test_two_groups_for_the_same_gpus_run_one_after_the_other(cluster: Run
 
 
 @pytest.mark.parametrize("minimum", [0, -1, "two", None])
-async def test_a_group_without_sense_is_not_placed(cluster: Running, minimum: Any) -> None:
+async def test_a_group_without_sense_is_not_placed(cluster: RunningController, minimum: Any) -> None:
     pod = await cluster.make(member("a", 0))
     assert await tried(cluster, pod) == "pod group default/a (scheduling.x-k8s.io/v1alpha1) does not exist"
     await group(cluster, "a", minimum)
@@ -138,14 +139,14 @@ async def test_a_group_without_sense_is_not_placed(cluster: Running, minimum: An
 @pytest.mark.parametrize(
     "policy", [{}, {"gang": {}}, {"gang": {"minCount": 0}}, {"gang": {"minCount": 1001}}, {"gang": None, "basic": None}]
 )
-async def test_a_group_of_kubernetes_says_how_many_members_it_needs(cluster: Running, policy: Any) -> None:
+async def test_a_group_of_kubernetes_says_how_many_members_it_needs(cluster: RunningController, policy: Any) -> None:
     pod = await cluster.make(member("a", 0, api=KUBERNETES))
     assert await tried(cluster, pod) == "pod group default/a (scheduling.k8s.io/v1alpha2) does not exist"
     await group(cluster, "a", 1, api=KUBERNETES, schedulingPolicy=policy)
     assert "schedulingPolicy.gang.minCount must be an integer from 1 to 1000, got" in await tried(cluster, pod)
 
 
-async def test_members_of_a_basic_group_are_placed_one_by_one(cluster: Running) -> None:
+async def test_members_of_a_basic_group_are_placed_one_by_one(cluster: RunningController) -> None:
     await group(cluster, "a", 1, api=KUBERNETES, schedulingPolicy={"basic": {}})
     pods = [await cluster.make(member("a", number, api=KUBERNETES)) for number in range(3)]
     assert [bool(await tried(cluster, pod)) for pod in pods] == [False, False, True]
@@ -173,7 +174,7 @@ async def test_a_group_name_that_is_no_name_is_refused_unread(name: str) -> None
     assert VOLCANO_POD_GROUPS not in [resource for _, resource, _ in bench.kube.calls]
 
 
-async def test_members_without_gpus_count_as_there(cluster: Running) -> None:
+async def test_members_without_gpus_count_as_there(cluster: RunningController) -> None:
     await group(cluster, "a", 2)
     launcher = admitted_pod("launcher")
     launcher["metadata"]["labels"] = {GROUP_LABEL: "a"}
@@ -261,7 +262,9 @@ async def test_places_are_held_for_all_or_none(monkeypatch: pytest.MonkeyPatch) 
     assert [bench.memory(gpu=f"GPU-{number}") for number in range(2)] == [0, 0]
 
 
-async def test_a_finished_member_counts_and_the_one_in_the_place_of_a_failed_one_is_placed(cluster: Running) -> None:
+async def test_a_finished_member_counts_and_the_one_in_the_place_of_a_failed_one_is_placed(
+    cluster: RunningController,
+) -> None:
     await group(cluster, "a", 2)
     pods = [await cluster.make(member("a", number)) for number in range(2)]
     assert await scheduled(cluster, *pods) == ["", ""]
@@ -275,7 +278,7 @@ async def test_a_finished_member_counts_and_the_one_in_the_place_of_a_failed_one
     await until(placed, task=cluster.task, clock=cluster.clock, step_s=0.5)
 
 
-async def test_for_a_member_that_a_gate_holds_nothing_is_held(cluster: Running) -> None:
+async def test_for_a_member_that_a_gate_holds_nothing_is_held(cluster: RunningController) -> None:
     await group(cluster, "a", 2)
     gated = member("a", 1)
     gated["spec"]["schedulingGates"] = [{"name": "kueue.x-k8s.io/admission"}]

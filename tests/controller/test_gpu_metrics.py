@@ -12,7 +12,7 @@ from lamina.core.grants import ContainerGrant, Share
 from lamina.ledger.ledger import Ledger
 from lamina.ledger.quotas import ResourceQuotas
 from lamina.ports.set_aside import SetAside
-from tests.controller.cluster import gpus, inventory
+from tests.worlds.objects import gpus, inventory
 
 
 def test_a_gpu_that_may_be_granted_in_no_part() -> None:

@@ -14,8 +14,9 @@ from lamina.ledger.ticket_holders import ticket_holder, without_grant
 from lamina.ports.clock import FakeClock
 from lamina.ports.kube import EVENTS, GRANTS, PODS, NotFound, Object
 from lamina.ports.kube.fake import FakeKube
-from tests.controller.cluster import Running, admitted_pod, gpu_pod, gpus, inventory, running
+from tests.controller.cluster import RunningController, running
 from tests.waiting import until
+from tests.worlds.objects import admitted_pod, gpu_pod, gpus, inventory
 
 IGNORED = {"lamina.dev/webhook": "ignore"}
 SCHEDULERS = ("", "mine", "hami-scheduler", "volcano", "kai-scheduler", "default-scheduler")
@@ -97,14 +98,14 @@ async def exists(kube: FakeKube, name: str) -> bool:
         return False
 
 
-async def passes(cluster: Running, seconds: float) -> None:
+async def passes(cluster: RunningController, seconds: float) -> None:
     """Time, in steps in which every loop looks."""
     assert isinstance(cluster.clock, FakeClock)
     for _ in range(int(seconds / 5)):
         await cluster.clock.advance(5.0)
 
 
-async def page(cluster: Running) -> dict[str, float]:
+async def page(cluster: RunningController) -> dict[str, float]:
     async with cluster.session.get(f"{cluster.urls['extenderHttp']}/metrics") as response:
         families = list(text_string_to_metric_families(await response.text()))
     samples = [sample for family in families for sample in family.samples]

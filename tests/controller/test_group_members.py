@@ -11,8 +11,8 @@ from lamina.ledger.group_members import Members, Membership, membership
 from lamina.ledger.pod_groups import PodGroup, group_of_members
 from lamina.ledger.pods import ParsedPod, parse_pod
 from lamina.ports.kube import Object
-from tests.controller.cluster import admitted_pod, gpu_pod
 from tests.controller.pod_groups import member
+from tests.worlds.objects import admitted_pod, gpu_pod
 
 DELETED = {"deletionTimestamp": "2030-01-01T00:00:00Z"}
 GATED = {"schedulingGates": [{"name": "kueue.x-k8s.io/admission"}]}

@@ -17,8 +17,9 @@ from lamina.ports.kube.client import connect
 from lamina_lab.api.http.kubelets import UnixKubelets
 from lamina_lab.api.server import serve as serve_api
 from tests.controller.admission_worker import UNVERIFIED, working
-from tests.controller.cluster import gpu_pod, running
+from tests.controller.cluster import running
 from tests.waiting import until
+from tests.worlds.objects import gpu_pod
 
 HEADER = "apiVersion: lamina.dev/v1alpha1\nkind: Configuration\n"
 HIDES = load(f"{HEADER}admission: {{hideGpus: true}}", "c")

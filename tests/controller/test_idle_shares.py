@@ -7,11 +7,11 @@ from lamina.controller.eviction.notices import STALE_S
 from lamina.errors import Outside
 from lamina.ports.kube import PODS, STATEFUL_SETS
 from lamina.ports.kube.fake import FakeKube
-from tests.controller.idle_world import HOUR_S, NOTICE_S, World
+from tests.controller.idle_world import HOUR_S, NOTICE_S, IdleCluster
 
 
 async def test_a_workload_gets_notice_and_is_scaled_to_zero_when_it_is_over() -> None:
-    world = World()
+    world = IdleCluster()
     await world.begin("a", "b")
     await world.round(3.9)
     assert not await world.annotations("a")
@@ -26,7 +26,7 @@ async def test_a_workload_gets_notice_and_is_scaled_to_zero_when_it_is_over() ->
 
 
 async def test_a_workload_with_one_pod_at_work_is_left_alone() -> None:
-    world = World()
+    world = IdleCluster()
     await world.begin("a", "b")
     await world.round(4)
     world.idle_since[(await world.kube.get(PODS, "b", namespace="default"))["metadata"]["uid"]] = world.clock.wall()
@@ -37,7 +37,7 @@ async def test_a_workload_with_one_pod_at_work_is_left_alone() -> None:
 
 
 async def test_evictions_follow_the_same_notice() -> None:
-    world = World("hours: 4, namespaces: ['*'], action: evict")
+    world = IdleCluster("hours: 4, namespaces: ['*'], action: evict")
     await world.begin("a", owner="Job")
     await world.round(4)
     await world.round(0.4)
@@ -51,7 +51,7 @@ async def test_a_pod_that_a_disruption_budget_holds_stays_and_says_so(monkeypatc
         raise Outside("the disruption budget b needs 1 pod")
 
     monkeypatch.setattr(FakeKube, "evict", refuse)
-    world = World("hours: 4, namespaces: ['*'], action: evict")
+    world = IdleCluster("hours: 4, namespaces: ['*'], action: evict")
     await world.begin("a", "b")
     await world.round(4)
     await world.round(0.5)
@@ -63,7 +63,7 @@ async def test_a_pod_that_a_disruption_budget_holds_stays_and_says_so(monkeypatc
     ["", "hours: 0, namespaces: ['*']", "hours: 4", "hours: 4, namespaces: [other]"],
 )
 async def test_it_is_off_by_default_and_in_other_namespaces(settings: str) -> None:
-    world = World(settings)
+    world = IdleCluster(settings)
     await world.begin("a")
     for _ in range(3):
         await world.round(4)
@@ -71,14 +71,14 @@ async def test_it_is_off_by_default_and_in_other_namespaces(settings: str) -> No
 
 
 async def test_only_the_leader_reclaims() -> None:
-    world = World(leads=False)
+    world = IdleCluster(leads=False)
     await world.begin("a")
     await world.round(9)
     assert not await world.annotations("a")
 
 
 async def test_its_owner_may_keep_a_pod() -> None:
-    world = World()
+    world = IdleCluster()
     await world.begin("a")
     await world.round(4)
     await world.annotate("a", **{KEEP: "true"})
@@ -89,7 +89,7 @@ async def test_its_owner_may_keep_a_pod() -> None:
 @pytest.mark.parametrize("written", ["soon", "2001-01-01T00:00:00Z", "2999-01-01T00:00:00Z", ""])
 async def test_a_notice_that_nobody_could_have_read_is_given_again(written: str) -> None:
     """Whatever a tenant writes, and after an outage or another policy, the share is kept for the time of a notice."""
-    world = World()
+    world = IdleCluster()
     await world.begin("a")
     await world.annotate("a", **{NOTICE: written})
     await world.round(4)
@@ -101,7 +101,7 @@ async def test_a_notice_that_nobody_could_have_read_is_given_again(written: str)
 
 
 async def test_pods_that_no_workload_can_scale_are_left_alone() -> None:
-    world = World()
+    world = IdleCluster()
     await world.begin("a", owner="Job")
     await world.round(4)
     await world.round(0.5)
@@ -109,7 +109,7 @@ async def test_pods_that_no_workload_can_scale_are_left_alone() -> None:
 
 
 async def test_a_stateful_set_is_scaled_to_zero_too() -> None:
-    world = World()
+    world = IdleCluster()
     await world.begin("a", "b", owner="StatefulSet")
     await world.round(4)
     await world.round(0.5)

@@ -11,7 +11,7 @@ from lamina.ledger.holds import Hold, Why
 from lamina.ports.kube import INVENTORIES, NotFound, Object, Unreachable
 from lamina.ports.kube.fake import FakeKube
 from tests.controller.binders import Bench
-from tests.controller.cluster import gpus, inventory, inventory_object
+from tests.worlds.objects import gpus, inventory, inventory_object
 
 EMPTY = {"freeMemoryMiB": 65536, "freeCores": 200, "largestFreeMiB": 32768}
 

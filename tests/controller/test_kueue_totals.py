@@ -13,7 +13,7 @@ import yaml
 
 from lamina.ports.kube import PODS, Object
 from tests.controller.binders import Bench
-from tests.controller.cluster import gpus
+from tests.worlds.objects import gpus
 
 EXAMPLES = Path(__file__).parents[2] / "examples/kueue"
 GPU, MEMORY, CORES = "nvidia.com/gpu", "nvidia.com/total-gpumem", "nvidia.com/total-gpucores"

@@ -13,12 +13,13 @@ from lamina.ports.kube import GRANTS, MUTATING_WEBHOOKS, PODS, Object
 from lamina.ports.kube.client import connect
 from lamina_lab.api.http.kubelets import UnixKubelets
 from lamina_lab.api.server import serve as serve_api
-from tests.controller.cluster import Running, admitted_pod, gpus, running
+from tests.controller.cluster import RunningController, running
 from tests.waiting import until
+from tests.worlds.objects import admitted_pod, gpus
 
 
 @pytest.fixture
-async def cluster(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> AsyncIterator[Running]:
+async def cluster(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> AsyncIterator[RunningController]:
     monkeypatch.setattr(election, "LEADS_S", 600.0)  # no other replica wants to lead, however rarely this one renews
     server = await serve_api(UnixKubelets(lambda node: tmp_path / node))
     server.write_kubeconfig(tmp_path / "kubeconfig")
@@ -30,11 +31,11 @@ async def cluster(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> AsyncItera
     await server.close()
 
 
-async def _registered(made: Running) -> bool:
+async def _registered(made: RunningController) -> bool:
     return bool((await made.kube.list(MUTATING_WEBHOOKS)).items)
 
 
-async def test_a_pod_is_admitted_filtered_bound_and_marked(cluster: Running) -> None:
+async def test_a_pod_is_admitted_filtered_bound_and_marked(cluster: RunningController) -> None:
     pod = await cluster.make(admitted_pod(gpumem=10000, gpucores=10))
     assert pod["spec"]["schedulerName"] == "hami-scheduler"
     assert pod["spec"]["containers"][0]["resources"]["limits"]["nvidia.com/gpu"] == "1"
@@ -51,12 +52,12 @@ async def test_a_pod_is_admitted_filtered_bound_and_marked(cluster: Running) -> 
     await until(marked)
 
 
-async def test_nonsense_is_refused_in_one_sentence(cluster: Running) -> None:
+async def test_nonsense_is_refused_in_one_sentence(cluster: RunningController) -> None:
     with pytest.raises(LaminaError, match="gpumem-percentage"):
         await cluster.make(admitted_pod(gpu=1, gpumem_percentage=101))
 
 
-async def test_a_finished_pod_frees_its_share_and_a_deleted_one_its_grant(cluster: Running) -> None:
+async def test_a_finished_pod_frees_its_share_and_a_deleted_one_its_grant(cluster: RunningController) -> None:
     for round in range(2):
         pods = [await cluster.make(admitted_pod(f"p{round}-{i}", gpu=1)) for i in range(2)]
         for pod in pods:
@@ -72,15 +73,15 @@ async def test_a_finished_pod_frees_its_share_and_a_deleted_one_its_grant(cluste
     await until(partial(_no_grants, cluster))
 
 
-async def _fits(cluster: Running, pod: Object) -> bool:
+async def _fits(cluster: RunningController, pod: Object) -> bool:
     return bool((await cluster.scheduler.filter(pod, "node-0"))["nodenames"])
 
 
-async def _no_grants(cluster: Running) -> bool:
+async def _no_grants(cluster: RunningController) -> bool:
     return not (await cluster.kube.list(GRANTS)).items
 
 
-async def test_forty_binds_at_once_never_over_commit(cluster: Running) -> None:
+async def test_forty_binds_at_once_never_over_commit(cluster: RunningController) -> None:
     pods = [await cluster.make(admitted_pod(f"p{i}", gpumem=3000)) for i in range(40)]
     errors = await asyncio.gather(*(cluster.scheduler.bind(pod, "node-0") for pod in pods))
     assert sum(not error for error in errors) == 20, errors

@@ -18,7 +18,7 @@ from lamina.ledger.pods import parse_pod
 from lamina.ledger.ungranted_pods import RunningRequest, largest_holdings, running_request
 from lamina.ledger.used_claims import ClaimName
 from lamina.ports.kube import Object
-from tests.controller.cluster import MIB, gpu_pod, gpus, inventory
+from tests.worlds.objects import MIB, gpu_pod, gpus, inventory
 
 BOUND = PodState(Stage.BOUND, "node-0")
 DONE = PodState(Stage.FINISHED, "node-0")

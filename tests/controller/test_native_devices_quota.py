@@ -6,7 +6,7 @@ import pytest
 from lamina.core.gpus import NativeResource
 from lamina.ports.kube import PODS
 from tests.controller.binders import Bench
-from tests.controller.cluster import gpu_pod, gpus, inventory
+from tests.worlds.objects import gpu_pod, gpus, inventory
 
 REASON = (
     "quota q does not count devices that kubelet hands out; add requests.nvidia.com/gpu to a quota of this namespace"

@@ -35,8 +35,8 @@ from lamina.ports.kube import GRANTS, PODS, EventRecorder, Object, Resource, Wat
 from lamina.ports.kube.fake_network import LossyKube
 from tests.controller.binders import Bench
 from tests.controller.bound_pods import StartingKube
-from tests.controller.cluster import admitted_pod, gpus, inventory
 from tests.worlds.clocks import SettableClock
+from tests.worlds.objects import admitted_pod, gpus, inventory
 
 NODES = ("a", "b")
 CARD = "A30-24GB"
@@ -53,7 +53,7 @@ WISHES = st.sampled_from(["main=100", "main=500,10", "main=900", "main=2000,70",
 REPLICAS = st.integers(0, 1)
 
 
-class Cluster(RuleBasedStateMachine):
+class PodsAndReplicas(RuleBasedStateMachine):
     def __init__(self) -> None:
         super().__init__()
         self.loop = asyncio.new_event_loop()
@@ -321,14 +321,14 @@ def sizes_of(replica: Bench, server: StartingKube) -> Resizer:
     )
 
 
-Cluster.TestCase.settings = settings(
+PodsAndReplicas.TestCase.settings = settings(
     max_examples=150, stateful_step_count=40, deadline=None, suppress_health_check=list(HealthCheck)
 )
-TestNeverOverCommitted = Cluster.TestCase
+TestNeverOverCommitted = PodsAndReplicas.TestCase
 
 
 def test_two_replicas_that_bind_the_same_pods_at_once_give_no_gpu_twice() -> None:
-    cluster = Cluster()
+    cluster = PodsAndReplicas()
     cluster.a_pod_appears(size={"gpumem": 300})
     cluster.a_pod_appears(size={"gpu": 1})
     cluster.pods_are_bound_at_once(faults=set(), node="a", numbers=[(0, 1), (1, 0), (0, 0), (1, 1)])
@@ -338,7 +338,7 @@ def test_two_replicas_that_bind_the_same_pods_at_once_give_no_gpu_twice() -> Non
 
 def test_a_replica_learns_what_another_one_placed_since_it_read_the_node() -> None:
     """Nothing is reported by watches: what the turns make a replica read is all that it knows of the other one."""
-    cluster = Cluster()
+    cluster = PodsAndReplicas()
     for _ in range(3):
         cluster.a_pod_appears(size={"gpu": 1})
     for number, by in ((0, 0), (1, 1), (1, 1), (2, 0)):  # the first try of the second one finds its GPU taken
@@ -348,7 +348,7 @@ def test_a_replica_learns_what_another_one_placed_since_it_read_the_node() -> No
     cluster.teardown()
 
 
-def resized(cluster: Cluster, wish: str, *, held: bool = False) -> None:
+def resized(cluster: PodsAndReplicas, wish: str, *, held: bool = False) -> None:
     """Both GPUs of a node have a pod of 600 MiB that becomes this large; then the other replica gets one of 300."""
     for _ in range(2):
         cluster.a_pod_appears(size={"gpumem": 600, "gpucores": 60})
@@ -368,7 +368,7 @@ def resized(cluster: Cluster, wish: str, *, held: bool = False) -> None:
 
 @pytest.mark.parametrize(("wish", "held"), [("main=900", False), ("main=100,10", False), ("main=100,10", True)])
 def test_a_resize_by_one_replica_counts_for_the_other_one(wish: str, held: bool) -> None:
-    resized(Cluster(), wish, held=held)
+    resized(PodsAndReplicas(), wish, held=held)
 
 
 @pytest.mark.parametrize(
@@ -384,13 +384,13 @@ def test_the_model_finds_planted_defects(
     """Room that is given back too early, and room that is never given back."""
     monkeypatch.setattr(where, name, mutant)
     with pytest.raises(AssertionError):
-        resized(Cluster(), "main=100,10", held=held)
+        resized(PodsAndReplicas(), "main=100,10", held=held)
 
 
 def test_the_model_finds_a_resize_that_takes_no_room(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(resizer, "raised", lambda container, size: container)
     with pytest.raises(AssertionError):
-        cluster = Cluster()
+        cluster = PodsAndReplicas()
         for _ in range(2):
             cluster.a_pod_appears(size={"gpumem": 300})
         cluster.pods_are_bound_at_once(faults=set(), node="a", numbers=[(0, 0), (1, 0)])

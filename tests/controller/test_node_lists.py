@@ -9,7 +9,7 @@ import pytest
 from lamina.controller.extender.node_lists import NodeLists
 from lamina.controller.scheduling.scores import NodeScores, stretched, with_single_best
 from lamina.placement import NodeNames, NodeState, NodeTable
-from tests.controller.cluster import inventory
+from tests.worlds.objects import inventory
 
 NAMES = [f"node-{number}" for number in range(200)]
 WRITTEN = msgspec.Raw(msgspec.json.encode(NAMES))

@@ -13,8 +13,8 @@ from lamina.dra.names import DRIVER, HAMI_DRIVER
 from lamina.ledger.observed_claims import ObservedClaims
 from lamina.ports.kube import PODS, RESOURCE_CLAIMS, Object
 from tests.controller.binders import Bench
-from tests.controller.cluster import admitted_pod, gpus, inventory
 from tests.waiting import until
+from tests.worlds.objects import admitted_pod, gpus, inventory
 
 NODE = "node-0"
 

@@ -21,9 +21,9 @@ from lamina.ports.clock import FakeClock
 from lamina.ports.kube import NODES as NODE_OBJECTS
 from lamina.ports.kube import PODS, Object
 from tests.controller.binders import Bench
-from tests.controller.cluster import gpus
 from tests.controller.usual_pods import pod, usual, watched
 from tests.waiting import until
+from tests.worlds.objects import gpus
 
 NODES = ["node-0", "node-1"]
 

@@ -6,7 +6,7 @@ from lamina.controller.pending_pods import MAX_REFUSED_S, PendingPods
 from lamina.controller.scheduling.pending_metrics import RefusedPods, refused_pods
 from lamina.ports.kube import Object
 from tests.controller.binders import Bench
-from tests.controller.cluster import gpu_pod
+from tests.worlds.objects import gpu_pod
 
 
 def pod(name: str, namespace: str = "default") -> Object:

@@ -10,7 +10,7 @@ from lamina.ledger.pod_stages import PodState, Stage
 from lamina.ledger.pods import parse_pod
 from lamina.ports.kube import PODS, Object
 from tests.controller.binders import Bench
-from tests.controller.cluster import admitted_pod
+from tests.worlds.objects import admitted_pod
 
 
 @pytest.fixture

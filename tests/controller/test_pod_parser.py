@@ -17,8 +17,8 @@ from lamina.dialects import pod_annotations
 from lamina.dialects.container_variables import COMPUTE_VARIABLE
 from lamina.ledger.pods import ParsedPod, parse_pod
 from lamina.ports.kube import Object
-from tests.controller.cluster import admitted_pod
 from tests.controller.compat_grants import POD, grant, partitioned
+from tests.worlds.objects import admitted_pod
 
 EXAMPLES = Path(__file__).parents[2] / "examples"
 VALUES: tuple[Any, ...] = (None, "", "x", "2", 2, "Always", [], {}, ["x"], {"nvidia.com/gpu": "many"})

@@ -8,8 +8,9 @@ from lamina.ports.kube import NODES as NODE_OBJECTS
 from lamina.ports.kube import PODS, Object
 from lamina.ports.kube.fake import FakeKube
 from tests.controller.binders import Bench
-from tests.controller.cluster import admitted_pod, gpus, running
+from tests.controller.cluster import running
 from tests.controller.usual_pods import watched
+from tests.worlds.objects import admitted_pod, gpus
 
 NODES = ["node-0", "node-1"]
 

@@ -9,7 +9,7 @@ from lamina.configuration import DEFAULT, load
 from lamina.controller.quota_status import update_statuses
 from lamina.ports.kube import RESOURCE_QUOTAS, Object
 from tests.controller.binders import Bench
-from tests.controller.cluster import gpus
+from tests.worlds.objects import gpus
 
 HARD = {"limits.nvidia.com/gpumem": "10k", "limits.nvidia.com/gpucores": 50}
 

@@ -6,7 +6,7 @@ from lamina.dialects import parse
 from lamina.ledger.holds import Hold
 from lamina.placement import NodeState, explain
 from tests.controller.binders import Bench
-from tests.controller.cluster import gpus
+from tests.worlds.objects import gpus
 
 
 async def test_the_event_counts_all_nodes_and_those_that_were_not_offered() -> None:

@@ -21,8 +21,9 @@ from lamina.ports.kube import NODES, PODS, Object
 from lamina.ports.kube.fake import FakeKube
 from lamina_lab.scheduler.extender import ExtenderConfig, ManagedResource
 from lamina_lab.scheduler.run import run
-from tests.controller.cluster import Running, admitted_pod, running
+from tests.controller.cluster import RunningController, running
 from tests.waiting import until
+from tests.worlds.objects import admitted_pod
 
 SEEDS = range(2)
 LESS = 0.03
@@ -48,7 +49,7 @@ def lists() -> tuple[Nodes, list[Pod]]:
 
 
 @pytest.fixture
-async def lab(tmp_path: Path) -> AsyncIterator[Running]:
+async def lab(tmp_path: Path) -> AsyncIterator[RunningController]:
     nodes, _ = lists()
     kube = FakeKube()
     given = [(f"node-{row:02d}", _gpus(row, int(count))) for row, count in enumerate(nodes.gpus)]
@@ -87,7 +88,7 @@ def _object(number: int, pod: Pod) -> Object:
 
 
 @pytest.mark.parametrize("seed", SEEDS)
-async def test_a_scheduler_allocates_what_the_replay_does(lab: Running, seed: int) -> None:
+async def test_a_scheduler_allocates_what_the_replay_does(lab: RunningController, seed: int) -> None:
     nodes, pods = lists()
     random = np.random.default_rng(seed)
     coming = arrivals(pods, int(1.1 * capacity(nodes)), random)
@@ -115,7 +116,7 @@ def _decided(pod: Object) -> bool:
     return bool(pod["spec"].get("nodeName")) or any(each.get("reason") == "Unschedulable" for each in conditions)
 
 
-async def _refused_binds(lab: Running) -> float:
+async def _refused_binds(lab: RunningController) -> float:
     async with lab.session.get(f"{lab.urls['extenderHttp']}/metrics") as response:
         lines = (await response.text()).splitlines()
     counts = [line.rsplit(" ", 1)[1] for line in lines if 'outcome="refused",verb="bind"' in line]

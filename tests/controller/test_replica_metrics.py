@@ -19,8 +19,9 @@ from lamina.ledger.ledger import Ledger
 from lamina.ports.kube import LEASES, PODS
 from lamina.ports.kube.fake import FakeKube
 from lamina.ports.set_aside import SetAside
-from tests.controller.cluster import Running, admitted_pod, inventory, running
+from tests.controller.cluster import RunningController, running
 from tests.waiting import until
+from tests.worlds.objects import admitted_pod, inventory
 
 Series = Mapping[tuple[str, *tuple[str, ...]], float]
 NOW = datetime(2030, 1, 1, tzinfo=UTC)
@@ -38,7 +39,7 @@ def served(state: ReplicaState) -> Series:
     return parsed(generate_latest(registry).decode())
 
 
-async def page(cluster: Running) -> Series:
+async def page(cluster: RunningController) -> Series:
     async with cluster.session.get(f"{cluster.urls['extenderHttp']}/metrics") as response:
         return parsed(await response.text())
 

@@ -14,8 +14,9 @@ from lamina.ports.clock import SystemClock
 from lamina.ports.kube import PODS
 from lamina.ports.kube.fake import FakeKube
 from lamina.ports.listener import Address
-from tests.controller.cluster import Scheduler, admitted_pod, running
+from tests.controller.cluster import Scheduler, running
 from tests.waiting import until
+from tests.worlds.objects import admitted_pod
 
 
 @asynccontextmanager

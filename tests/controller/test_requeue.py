@@ -14,8 +14,9 @@ from lamina.core.survivors import Survivor
 from lamina.ports.kube import INVENTORIES, PODS, Object
 from lamina.ports.kube.fake import FakeKube
 from tests.controller.binders import Bench
-from tests.controller.cluster import admitted_pod, inventory, running
+from tests.controller.cluster import running
 from tests.waiting import until
+from tests.worlds.objects import admitted_pod, inventory
 
 
 def retried(pod: Object) -> str | None:

@@ -18,8 +18,8 @@ from lamina.operations import resize
 from lamina.operations.resize import ANSWER_S, Resize, resize_pod, resize_workload
 from lamina.ports.kube import CONFIG_MAPS, DEPLOYMENTS, GRANTS, INVENTORIES, PODS, Object, Refused
 from lamina.ports.kube.fake import FakeKube
-from tests.controller.cluster import admitted_pod
 from tests.controller.resizes import NODE, Resizing
+from tests.worlds.objects import admitted_pod
 
 SHARE = {"gpumem": 4000, "gpucores": 20}
 CLAIM = [{"name": "gpu", "resourceClaimName": "c"}]

@@ -11,8 +11,9 @@ from lamina.ledger.quotas import ResourceQuotas, excess
 from lamina.ports.kube import EVENTS, RESOURCE_QUOTAS, Object
 from lamina.ports.kube.fake import FakeKube
 from tests.controller.admission_door import ask_admission
-from tests.controller.cluster import gpu_pod, running
+from tests.controller.cluster import running
 from tests.waiting import until
+from tests.worlds.objects import gpu_pod
 
 
 def excess_of(pod: Object, quotas: ResourceQuotas, used: Taken = NOTHING) -> str:

@@ -13,7 +13,7 @@ from lamina.core.grants import ContainerGrant, Share
 from lamina.dra.names import DRIVER
 from lamina.ports.kube import DISRUPTION_BUDGETS, EVENTS, PODS, EventRecorder, Object
 from tests.controller.binders import Bench
-from tests.controller.cluster import admitted_pod, gpus, inventory
+from tests.worlds.objects import admitted_pod, gpus, inventory
 
 NODE = "node-0"
 RUNNING = {"phase": "Running", "containerStatuses": [{"name": "main", "state": {"running": {}}}]}

@@ -34,23 +34,24 @@ from lamina.ports.kube import (
     Object,
 )
 from lamina.ports.kube.fake import FakeKube
-from tests.controller.cluster import Running, admitted_pod, gpus, inventory_object, node_object, running
+from tests.controller.cluster import RunningController, running
 from tests.controller.trials import EVERY_LOOP_S, set_aside, works
 from tests.waiting import until
+from tests.worlds.objects import admitted_pod, gpus, inventory_object, node_object
 from tests.worlds.planted import Planted, raising
 
 BAD = "bad"
 
 
 @pytest.fixture
-async def cluster(tmp_path: Path) -> AsyncIterator[Running]:
+async def cluster(tmp_path: Path) -> AsyncIterator[RunningController]:
     """One whose time passes while the test waits for something."""
     async with running(FakeKube(), tmp_path, ("node-0", gpus()), clock=FakeClock()) as made:
         yield made
 
 
 @pytest.mark.parametrize("verb", ["get", "list", "watch", "create", "replace", "patch", "delete", "bind"])
-async def test_an_exception_behind_a_call_of_the_api_server(cluster: Running, verb: str) -> None:
+async def test_an_exception_behind_a_call_of_the_api_server(cluster: RunningController, verb: str) -> None:
     kube, clock = cluster.kube, cluster.clock
     assert isinstance(kube, FakeKube) and isinstance(clock, FakeClock)
     await works(cluster, "before")
@@ -133,7 +134,7 @@ LOOPS: dict[str, tuple[Any, str]] = {
 
 
 @pytest.mark.parametrize("loop", LOOPS)
-async def test_an_exception_in_a_loop(cluster: Running, monkeypatch: pytest.MonkeyPatch, loop: str) -> None:
+async def test_an_exception_in_a_loop(cluster: RunningController, monkeypatch: pytest.MonkeyPatch, loop: str) -> None:
     owner, name = LOOPS[loop]
     failures = iter([True, True])
     with monkeypatch.context() as patch:

@@ -17,12 +17,12 @@ from lamina.ledger.lingering_pods import REPORT_S
 from lamina.ledger.pod_rules import PodRules
 from lamina.ports.kube import INVENTORIES, NODES, PODS, RESOURCE_QUOTAS, Object
 from tests.controller.binders import Bench
-from tests.controller.cluster import inventory, inventory_object, node_object
+from tests.worlds.objects import inventory, inventory_object, node_object
 
 RUNS, ENDED = {"running": {}}, {"terminated": {"exitCode": 0}}
 
 
-class Cluster(Bench):
+class WatchingBench(Bench):
     """A bench that watches, with one node and a clock that a test moves."""
 
     async def begin(self) -> None:
@@ -70,8 +70,8 @@ def survivor(pod: Object, memory: int = 1000, **share: Any) -> Survivor:
 
 
 @pytest.fixture
-async def cluster() -> AsyncIterator[Cluster]:
-    made = Cluster()
+async def cluster() -> AsyncIterator[WatchingBench]:
+    made = WatchingBench()
     await made.begin()
     watching = asyncio.create_task(made.watches.run())
     await made.settle()
@@ -82,7 +82,7 @@ async def cluster() -> AsyncIterator[Cluster]:
 
 
 async def test_a_pod_that_is_deleted_by_force_counts_until_its_agent_had_time_to_see_what_runs(
-    cluster: Cluster,
+    cluster: WatchingBench,
 ) -> None:
     await cluster.running_pod()
     await cluster.delete()
@@ -96,13 +96,13 @@ async def test_a_pod_that_is_deleted_by_force_counts_until_its_agent_had_time_to
 
 
 @pytest.mark.parametrize("state", [ENDED, {"waiting": {"reason": "ContainerCreating"}}, {}])
-async def test_a_pod_without_running_containers_counts_no_longer_at_once(cluster: Cluster, state: Object) -> None:
+async def test_a_pod_without_running_containers_counts_no_longer_at_once(cluster: WatchingBench, state: Object) -> None:
     await cluster.running_pod(state=state)
     await cluster.delete()
     assert cluster.memory() == 0
 
 
-async def test_a_pod_counts_while_its_agent_publishes_it(cluster: Cluster) -> None:
+async def test_a_pod_counts_while_its_agent_publishes_it(cluster: WatchingBench) -> None:
     pod = await cluster.running_pod()
     await cluster.delete()
     await cluster.publish(survivor(pod))
@@ -115,7 +115,7 @@ async def test_a_pod_counts_while_its_agent_publishes_it(cluster: Cluster) -> No
     assert cluster.memory() == 0, "its processes are gone"
 
 
-async def test_an_agent_may_publish_a_pod_before_its_deletion_is_observed(cluster: Cluster) -> None:
+async def test_an_agent_may_publish_a_pod_before_its_deletion_is_observed(cluster: WatchingBench) -> None:
     pod = await cluster.running_pod()
     await cluster.publish(survivor(pod))
     assert cluster.memory() == 1000, "once"
@@ -125,7 +125,7 @@ async def test_an_agent_may_publish_a_pod_before_its_deletion_is_observed(cluste
     assert cluster.memory() == 0, "at once, because the agent knows of the deletion"
 
 
-async def test_a_pod_that_failed_by_what_others_say_counts_while_its_processes_run(cluster: Cluster) -> None:
+async def test_a_pod_that_failed_by_what_others_say_counts_while_its_processes_run(cluster: WatchingBench) -> None:
     """Kubernetes marks pods of a node that does not answer as failed, and deletes them."""
     pod = await cluster.running_pod()
     await cluster.tell("p", RUNS, "Failed")
@@ -138,11 +138,11 @@ async def test_a_pod_that_failed_by_what_others_say_counts_while_its_processes_r
     assert cluster.memory() == 0
 
 
-async def test_a_controller_that_starts_later_counts_the_same(cluster: Cluster) -> None:
+async def test_a_controller_that_starts_later_counts_the_same(cluster: WatchingBench) -> None:
     pod = await cluster.running_pod(gpu=1, gpumem=1000, gpucores=30)
     await cluster.delete()
     await cluster.publish(survivor(pod, cores=30), survivor(pod, cores=30))
-    unknown = Cluster(cluster.kube)
+    unknown = WatchingBench(cluster.kube)
     observing = asyncio.create_task(unknown.watches.run())
     await unknown.settle()
     assert unknown.memory() == 1000, "an agent speaks for its own GPUs"
@@ -150,7 +150,7 @@ async def test_a_controller_that_starts_later_counts_the_same(cluster: Cluster) 
     observing.cancel()
     statuses = cluster.watches.inventory_statuses
     await InventoryStatuses(cluster.kube, cluster.cluster_state, statuses, cluster.clock, lambda: ()).step()
-    later = Cluster(cluster.kube)
+    later = WatchingBench(cluster.kube)
     watching = asyncio.create_task(later.watches.run())
     await later.settle()
     taken = later.ledger.totals.taken("node-0")["GPU-0"]
@@ -164,7 +164,7 @@ async def test_a_controller_that_starts_later_counts_the_same(cluster: Cluster) 
         await watching
 
 
-async def test_a_pod_counts_for_no_more_than_it_held_and_in_its_own_namespace(cluster: Cluster) -> None:
+async def test_a_pod_counts_for_no_more_than_it_held_and_in_its_own_namespace(cluster: WatchingBench) -> None:
     pod = await cluster.running_pod()
     await cluster.delete()
     lie = msgspec.structs.replace(survivor(pod, memory=1 << 30, cores=100), namespace="other")
@@ -176,7 +176,7 @@ async def test_a_pod_counts_for_no_more_than_it_held_and_in_its_own_namespace(cl
     assert cluster.ledger.confirmed_survivors("node-0") == ()
 
 
-async def test_an_agent_that_names_a_pod_before_it_is_known_changes_nothing_for_it(cluster: Cluster) -> None:
+async def test_an_agent_that_names_a_pod_before_it_is_known_changes_nothing_for_it(cluster: WatchingBench) -> None:
     """The agents of all nodes see the UID of a pod as soon as the controller does, and may be quicker."""
     pod = await cluster.pod("early", gpu=1, gpumem=2000)
     await cluster.publish(msgspec.structs.replace(survivor(pod, memory=30000), namespace="other"))
@@ -187,7 +187,7 @@ async def test_an_agent_that_names_a_pod_before_it_is_known_changes_nothing_for_
     assert cluster.ledger.totals.taken_in_namespace("other") == NOTHING
 
 
-async def test_a_quota_cannot_be_passed_by_deleting_pods_by_force(cluster: Cluster) -> None:
+async def test_a_quota_cannot_be_passed_by_deleting_pods_by_force(cluster: WatchingBench) -> None:
     quota = {"metadata": {"name": "q", "namespace": "default"}, "spec": {"hard": {"limits.nvidia.com/gpumem": 1500}}}
     cluster.quotas.observe(await cluster.kube.create(RESOURCE_QUOTAS, quota))
     pod = await cluster.running_pod()
@@ -200,7 +200,7 @@ async def test_a_quota_cannot_be_passed_by_deleting_pods_by_force(cluster: Clust
     assert "quota q allows 1500 of nvidia.com/gpumem; 1000 are used" in reason
 
 
-async def test_a_pod_with_ephemeral_containers_that_run_counts(cluster: Cluster) -> None:
+async def test_a_pod_with_ephemeral_containers_that_run_counts(cluster: WatchingBench) -> None:
     await cluster.running_pod(state=ENDED)
     status = {"ephemeralContainerStatuses": [{"name": "debug", "state": RUNS}]}
     await cluster.kube.patch(PODS, "p", {"status": status}, namespace="default", subresource="status")

@@ -15,8 +15,8 @@ from lamina.admission.webhook_configuration import (
 from lamina.configuration import DEFAULT, Config, load
 from lamina.ports.kube import MUTATING_WEBHOOKS, Object, Resource
 from lamina.ports.kube.fake import FakeKube
-from tests.controller.cluster import gpu_pod
 from tests.controller.match_expressions import holds
+from tests.worlds.objects import gpu_pod
 
 OTHER_NAMES = load("resourceName: example.com/gpu", "c")
 

@@ -12,7 +12,7 @@ from lamina.ports.clock import FakeClock
 from lamina.ports.kube import GRANTS, INVENTORIES, PODS, Object, Resource, Watched
 from tests.controller.binders import Bench
 from tests.controller.bound_pods import StartingKube
-from tests.controller.cluster import admitted_pod, inventory_object
+from tests.worlds.objects import admitted_pod, inventory_object
 
 NODES = ("node-0", "node-1")
 

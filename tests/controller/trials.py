@@ -1,13 +1,14 @@
 """Whether a controller serves pods, and what it has set aside."""
 
-from tests.controller.cluster import Running, admitted_pod
+from tests.controller.cluster import RunningController
 from tests.waiting import until
+from tests.worlds.objects import admitted_pod
 
 EVERY_LOOP_S = 20.0
 """In this time each loop of the controller has its turn, and each watch is tried again."""
 
 
-async def set_aside(cluster: Running) -> dict[str, float]:
+async def set_aside(cluster: RunningController) -> dict[str, float]:
     """How many objects were set aside, by kind."""
     async with cluster.session.get(f"{cluster.urls['extenderHttp']}/metrics") as response:
         lines = (await response.text()).splitlines()
@@ -15,7 +16,7 @@ async def set_aside(cluster: Running) -> dict[str, float]:
     return {labels.split('kind="')[1].split('"')[0]: float(count) for labels, _, count in counts}
 
 
-async def works(cluster: Running, name: str) -> None:
+async def works(cluster: RunningController, name: str) -> None:
     """A pod is filtered, scored and bound, and its end is observed."""
     pod = await cluster.make(admitted_pod(name, gpumem=1000))
 

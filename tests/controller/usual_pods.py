@@ -5,7 +5,7 @@ import contextlib
 
 from lamina.ports.kube import Object
 from tests.controller.binders import Bench
-from tests.controller.cluster import admitted_pod
+from tests.worlds.objects import admitted_pod
 
 
 def pod(name: str, **limits: object) -> Object:

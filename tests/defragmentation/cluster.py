@@ -17,7 +17,7 @@ class Jumping(FakeClock):
         self._now += seconds
 
 
-class Cluster(FakeKube):
+class FragmentedKube(FakeKube):
     """One node with 2 GPUs. Its agent reports cordons, and controllers replace evicted pods on the GPU `target`."""
 
     def __init__(self, target: str = "GPU-n-1", *, agent: bool = True) -> None:

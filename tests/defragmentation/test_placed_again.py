@@ -17,7 +17,7 @@ from lamina.ports.kube import CONFIG_MAPS, INVENTORIES
 from lamina.report.cluster_view import read
 from lamina.simulation.replay import Replay
 from lamina.simulation.workload import SimNode, SimPod
-from tests.defragmentation.cluster import Cluster
+from tests.defragmentation.cluster import FragmentedKube
 from tests.placement.nodes import ask, request
 
 MIB = 1000
@@ -130,7 +130,7 @@ def test_each_step_of_a_plan_makes_gpus_idle_and_nothing_is_left_after_all_is_ta
 @pytest.mark.parametrize(("policy", "moves"), [("packing", ["default/a"]), ("binpack", ["default/a"]), ("spread", [])])
 async def test_a_plan_asks_the_policy_of_the_configuration(policy: str, moves: list[str]) -> None:
     """With spread, an evicted pod takes the emptiest GPU, so moving it is useless."""
-    kube = Cluster()
+    kube = FragmentedKube()
     await kube.fill(a="GPU-n-0", b="GPU-n-1", c="GPU-n-1")
     inventory = await kube.get(INVENTORIES, "n")
     idle = {**inventory["spec"]["gpus"][0], "uuid": "GPU-n-2", "index": 2}
@@ -145,7 +145,7 @@ async def test_a_plan_asks_the_policy_of_the_configuration(policy: str, moves: l
 
 
 async def test_a_pod_on_a_node_that_offers_no_gpus_any_more_is_left_out() -> None:
-    kube = Cluster()
+    kube = FragmentedKube()
     await kube.fill(a="GPU-n-0", b="GPU-n-1", c="GPU-n-1")
     await kube.delete(INVENTORIES, "n")
     assert list(plan(await read(kube), 5)) == []

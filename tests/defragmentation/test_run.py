@@ -9,7 +9,7 @@ from lamina.errors import Outside
 from lamina.ports.kube import DISRUPTION_BUDGETS, NODES, PODS
 from lamina.ports.kube.fake import FakeKube
 from lamina.report.cluster_view import read
-from tests.defragmentation.cluster import Cluster, Jumping
+from tests.defragmentation.cluster import FragmentedKube, Jumping
 
 
 async def defragment(kube: FakeKube) -> list[str]:
@@ -19,7 +19,7 @@ async def defragment(kube: FakeKube) -> list[str]:
 
 
 async def test_the_pods_of_a_gpu_move_and_it_is_idle() -> None:
-    kube = Cluster()
+    kube = FragmentedKube()
     await kube.fill(a="GPU-n-0", b="GPU-n-1", c="GPU-n-1")
     assert await defragment(kube) == ["Moved default/a.", "GPU 0 of node n is idle."]
     assert kube.evicted == ["a"]
@@ -37,7 +37,7 @@ async def test_the_pods_of_a_gpu_move_and_it_is_idle() -> None:
 async def test_the_plan_is_aborted_when_a_step_does_not_happen(
     target: str, agent: bool, reason: str, evicted: list[str]
 ) -> None:
-    kube = Cluster(target, agent=agent)
+    kube = FragmentedKube(target, agent=agent)
     await kube.fill(a="GPU-n-0", d="GPU-n-0", b="GPU-n-1", c="GPU-n-1", e="GPU-n-1")
     with pytest.raises(Outside, match=reason):
         await defragment(kube)
@@ -46,7 +46,7 @@ async def test_the_plan_is_aborted_when_a_step_does_not_happen(
 
 
 async def test_a_disruption_budget_holds() -> None:
-    kube = Cluster()
+    kube = FragmentedKube()
     await kube.fill(a="GPU-n-0", b="GPU-n-1", c="GPU-n-1")
     budget = {
         "metadata": {"name": "all", "namespace": "default"},
@@ -61,7 +61,7 @@ async def test_a_disruption_budget_holds() -> None:
 
 
 async def test_a_gpu_that_was_cordoned_stays_cordoned() -> None:
-    kube = Cluster()
+    kube = FragmentedKube()
     await kube.fill(a="GPU-n-0", b="GPU-n-1", c="GPU-n-1")
     await kube.patch(NODES, "n", {"metadata": {"annotations": {CORDON: "GPU-n-0"}}})
     assert await defragment(kube) == ["Moved default/a.", "GPU 0 of node n is idle."]

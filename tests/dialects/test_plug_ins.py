@@ -30,9 +30,10 @@ from lamina.ports.kube import GRANTS, PODS, Object
 from lamina.ports.kube.fake import FakeKube
 from lamina.ports.nvml.fake import fake_gpus
 from lamina.ports.set_aside import SetAside
-from tests.controller.cluster import gpus, running
+from tests.controller.cluster import running
 from tests.controller.reviews import review
 from tests.dialects.pods import container, pod
+from tests.worlds.objects import gpus
 
 log = logging.getLogger(__name__)
 

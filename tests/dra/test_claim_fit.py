@@ -12,7 +12,17 @@ from lamina.dra.selectors import selects_all
 from lamina.dra.wanted_devices import by_class, wanted_claim
 from lamina.ports.kube import Object
 from lamina_lab.scheduler.devices.search import AllocationError
-from tests.lab_scheduler.device_objects import CLASSES, DRIVER, Cluster, claim, counter_set, gpu, mig, request, slices
+from tests.lab_scheduler.device_objects import (
+    CLASSES,
+    DRIVER,
+    AllocatedDevices,
+    claim,
+    counter_set,
+    gpu,
+    mig,
+    request,
+    slices,
+)
 
 CLASS_SELECTORS = {
     each["metadata"]["name"]: tuple(part["cel"]["expression"] for part in each["spec"]["selectors"]) for each in CLASSES
@@ -34,7 +44,7 @@ def shares(name: str = "gpu", *selectors: str, memory: str = "", cores: str = ""
     )
 
 
-def asked(cluster: Cluster, *claims: Object) -> ClaimFit:
+def asked(cluster: AllocatedDevices, *claims: Object) -> ClaimFit:
     room = rooms(cluster.slices, cluster.allocated).get("node-0", ClaimRoom("node-0"))
     return fit_claims([wanted_claim(each["spec"]) for each in claims], room, CLASS_SELECTORS)
 
@@ -82,7 +92,7 @@ wanted = st.lists(
 
 @given(wanted, st.sampled_from([SHARED, PARTITIONED]))
 def test_what_is_certain_is_what_kubernetes_allocates(parts: list[Any], offered: list[Object]) -> None:
-    cluster = Cluster(offered)
+    cluster = AllocatedDevices(offered)
     for number, (listed, constraint) in enumerate(parts):
         # With counters, Kubernetes 1.36 keeps those of devices that a constraint excludes.
         made = named(listed, "" if offered is PARTITIONED else constraint, number)
@@ -126,7 +136,7 @@ def test_what_is_certain_is_what_kubernetes_allocates(parts: list[Any], offered:
     ],
 )
 def test_what_a_node_lacks_is_said_in_numbers(wanted: Object, lacks: str, lasting: bool) -> None:
-    cluster = Cluster(SHARED)
+    cluster = AllocatedDevices(SHARED)
     assert cluster.devices(claim("x", shares(memory="4Gi", cores="30"))) == ["gpu-0"]
     assert cluster.devices(claim("y", shares("gpu", SELECTORS[0], memory="1Mi", cores="50"))) == ["gpu-1"]
     said = asked(cluster, claim("z", wanted))
@@ -135,7 +145,7 @@ def test_what_a_node_lacks_is_said_in_numbers(wanted: Object, lacks: str, lastin
 
 def test_requests_that_fit_alone_only_say_so() -> None:
     made = claim("a", shares("r1", memory="8Gi"), shares("r2", memory="8Gi"))
-    assert asked(Cluster(SHARED), made).lacks.startswith("its requests do not fit together")
+    assert asked(AllocatedDevices(SHARED), made).lacks.startswith("its requests do not fit together")
 
 
 def test_taints_of_slices_and_rules_keep_claims_out() -> None:
@@ -155,7 +165,7 @@ def test_taints_of_slices_and_rules_keep_claims_out() -> None:
 def test_what_is_not_read_is_not_certain() -> None:
     tolerating = request("gpu", "gpu.nvidia.com", tolerations=[{"operator": "Exists"}])
     for each in (tolerating, shares("gpu", "device.capacity['x'].y == quantity('1')")):
-        said = asked(Cluster(SHARED), claim("a", each))
+        said = asked(AllocatedDevices(SHARED), claim("a", each))
         assert (said.lacks, said.certain) == ("", False)
 
 

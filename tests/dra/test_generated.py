@@ -17,7 +17,7 @@ from lamina.dra.slices import node_slices
 from lamina.errors import BadInput
 from lamina.ports.nvml.fake import fake_gpus
 from lamina_lab.api.schema import device_validation
-from tests.lab_scheduler.device_objects import CLASSES, Cluster
+from tests.lab_scheduler.device_objects import CLASSES, AllocatedDevices
 
 SHARE = ContainerRequest(container="main", count=1, memory_mib=4096, cores=30)
 
@@ -26,14 +26,14 @@ def pod(*containers: ContainerRequest, **more: Any) -> PodRequest:
     return PodRequest(dialect="hami", containers=containers or (SHARE,), **more)
 
 
-def cluster() -> Cluster:
+def cluster() -> AllocatedDevices:
     facts = [*fake_gpus(2), *(structs.replace(each, index=2 + each.index, uuid=f"GPU-a{each.index}", name="NVIDIA A100")
              for each in fake_gpus(2))]  # fmt: skip
     devices = offered_devices([OfferedGpu(facts=each) for each in facts], DriverVersions())
-    return Cluster(node_slices("node-0", DRIVER, [each.document for each in devices], []), CLASSES)
+    return AllocatedDevices(node_slices("node-0", DRIVER, [each.document for each in devices], []), CLASSES)
 
 
-def allocated(request: PodRequest, on: Cluster | None = None) -> Any:
+def allocated(request: PodRequest, on: AllocatedDevices | None = None) -> Any:
     """The devices that the scheduler gives to the pod's claim."""
     spec = template_spec(generated_claim(request))["spec"]
     claim = {"metadata": {"name": "c", "namespace": "default", "uid": "uid-c"}, "spec": spec}

@@ -16,7 +16,7 @@ from lamina.dra.slices import generation, node_slices
 from lamina.errors import NotYet
 from lamina.ports.nvml.fake import fake_gpus
 from lamina_lab.api.schema.device_validation import resource_slice
-from tests.lab_scheduler.device_objects import Cluster, capacity, claim, device_class, request
+from tests.lab_scheduler.device_objects import AllocatedDevices, capacity, claim, device_class, request
 
 CARD = MIG_CARDS["A100-40GB"]
 VERSIONS = DriverVersions("580.65.06", (13, 0))
@@ -69,7 +69,7 @@ def test_the_api_server_takes_the_slices(offered: list[OfferedGpu]) -> None:
 
 
 def test_shares_fill_one_gpu_before_the_next_and_a_claim_without_an_amount_takes_all() -> None:
-    cluster = Cluster(slices_of(gpus()[:2]))
+    cluster = AllocatedDevices(slices_of(gpus()[:2]))
     part = request(capacity=capacity(memory="20Gi"))
     assert cluster.devices(claim("a", part)) == ["gpu-5"]
     assert cluster.devices(claim("b", part)) == ["gpu-4"]
@@ -81,7 +81,7 @@ def test_shares_fill_one_gpu_before_the_next_and_a_claim_without_an_amount_takes
 
 
 def test_the_allocated_claim_is_read_back_with_its_amounts() -> None:
-    cluster = Cluster(slices_of(gpus()))
+    cluster = AllocatedDevices(slices_of(gpus()))
     wanted = claim("a", request("one", capacity=capacity(memory="4Gi", cores="30")), request("two"))
     assert cluster.allocate(wanted) is not None
     (allocated,) = cluster.allocated
@@ -98,7 +98,7 @@ def test_the_allocated_claim_is_read_back_with_its_amounts() -> None:
 @pytest.mark.parametrize("name", [each["metadata"]["name"] for each in device_classes(DRIVER)])
 def test_each_class_is_evaluated_for_every_device_and_selects_its_own(name: str, others: list[OfferedGpu]) -> None:
     offered = [*others, OfferedGpu(facts=FACTS[2])]
-    cluster = Cluster(slices_of(offered), device_classes(DRIVER))
+    cluster = AllocatedDevices(slices_of(offered), device_classes(DRIVER))
     kind = "mig" if name.startswith("mig.") else "gpu"
     expected = {each.name for each in offered_devices(offered, VERSIONS) if each.kind == kind}
     amounts = {"capacity": capacity(memory="32Gi")} if kind == "gpu" else {}
@@ -116,7 +116,7 @@ def test_a_partitioned_gpu_is_offered_by_its_mig_devices_only() -> None:
     assert [(each.kind, each.uuid, each.gpu) for each in devices][2] == ("mig", "MIG-2", FACTS[0].uuid)
     assert values(devices[2].document)["parentUUID"] == FACTS[0].uuid
     assert {"memorySlice2", "memorySlice3"} < set(devices[2].document["capacity"])
-    cluster = Cluster(slices_of([partitioned()]), [device_class("mig.nvidia.com", "mig")])
+    cluster = AllocatedDevices(slices_of([partitioned()]), [device_class("mig.nvidia.com", "mig")])
     profile = "device.attributes['gpu.nvidia.com'].profile == '2g.10gb'"
     wanted = claim("a", request("mig", "mig.nvidia.com", profile))
     assert cluster.devices(wanted) == ["gpu-4-mig-2g10gb-14-2"]
@@ -133,7 +133,7 @@ def test_a_partitioned_gpu_is_offered_by_its_mig_devices_only() -> None:
 def test_an_unhealthy_gpu_has_a_taint_and_is_not_allocated(reason: str, taint: dict[str, str]) -> None:
     offered = [OfferedGpu(facts=FACTS[0], reason=reason), OfferedGpu(facts=FACTS[1])]
     assert offered_devices(offered, VERSIONS)[1].document["taints"] == [taint]
-    assert Cluster(slices_of(offered)).devices(claim("a", request())) == ["gpu-5"]
+    assert AllocatedDevices(slices_of(offered)).devices(claim("a", request())) == ["gpu-5"]
 
 
 def test_gpus_that_claims_have_come_first() -> None:

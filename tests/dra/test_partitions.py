@@ -19,7 +19,7 @@ from lamina.dra.slices import node_slices
 from lamina.errors import BadInput, NotYet
 from lamina.ports.nvml.fake import fake_gpus
 from lamina_lab.api.schema.device_validation import resource_slice
-from tests.lab_scheduler.device_objects import CLASSES, Cluster, capacity, claim, request
+from tests.lab_scheduler.device_objects import CLASSES, AllocatedDevices, capacity, claim, request
 
 A100 = MIG_CARDS["A100-40GB"]
 FACTS = [structs.replace(each, mig_capable=True) for each in fake_gpus(9, memory_mib=40960)]
@@ -38,8 +38,8 @@ def slices_of(offered: list[OfferedGpu]) -> list[dict[str, Any]]:
     return node_slices("node-0", DRIVER, documents, [], shared_counters(offered))
 
 
-def cluster(offered: list[OfferedGpu]) -> Cluster:
-    return Cluster(slices_of(offered), CLASSES)
+def cluster(offered: list[OfferedGpu]) -> AllocatedDevices:
+    return AllocatedDevices(slices_of(offered), CLASSES)
 
 
 def wants(name: str, profile: str) -> Any:

@@ -143,7 +143,7 @@ class Work(Struct):
     occupied: float = 1.0
 
 
-class Machine:
+class BusyGpu:
     """Programs on a GPU, and when they had windows."""
 
     def __init__(self, *programs: Work) -> None:
@@ -177,7 +177,7 @@ def helped(*changes: dict[str, float]) -> Sequence[Work]:
 
 
 def test_windows_that_help_stay() -> None:
-    machine = Machine(*helped())
+    machine = BusyGpu(*helped())
     first = machine.run(TRIAL_NS)
     assert not any(first[: LOOK_NS // TICK_NS - 1]) and first[-1]
     assert all(machine.run(AGAIN_NS - 2 * TRIAL_NS))
@@ -185,7 +185,7 @@ def test_windows_that_help_stay() -> None:
 
 
 def test_after_a_while_it_is_seen_what_all_do_without_them() -> None:
-    machine = Machine(*helped())
+    machine = BusyGpu(*helped())
     machine.run(AGAIN_NS)
     again = machine.run(2 * TRIAL_NS)
     assert not all(again) and again[-1]
@@ -194,7 +194,7 @@ def test_after_a_while_it_is_seen_what_all_do_without_them() -> None:
 
 def test_windows_that_do_not_help_end_and_are_tried_seldom() -> None:
     """Programs that compute on the CPU between two kernels, and leave windows unused."""
-    machine = Machine(Work("one", mixed=0.3, alone=0.2), Work("two", mixed=0.3, alone=0.2))
+    machine = BusyGpu(Work("one", mixed=0.3, alone=0.2), Work("two", mixed=0.3, alone=0.2))
     opened = []
     for _ in range(60):
         seen = machine.run(10_000_000_000)
@@ -206,7 +206,7 @@ def test_windows_that_do_not_help_end_and_are_tried_seldom() -> None:
 
 def test_what_did_not_help_is_remembered_although_others_come_and_go() -> None:
     """Two programs that compute on the CPU, one of which begins and ends all the time."""
-    machine = Machine(Work("one", mixed=0.3, alone=0.2), Work("two", mixed=0.3, alone=0.2))
+    machine = BusyGpu(Work("one", mixed=0.3, alone=0.2), Work("two", mixed=0.3, alone=0.2))
     machine.run(3 * TRIAL_NS)
     for _ in range(5):
         machine.programs["two"].occupied = 0.0
@@ -225,18 +225,18 @@ def test_what_did_not_help_is_remembered_although_others_come_and_go() -> None:
     ],
 )
 def test_there_are_none_where(why: str, programs: Sequence[Work]) -> None:
-    assert not any(Machine(*programs).run(5_000_000_000)), why
+    assert not any(BusyGpu(*programs).run(5_000_000_000)), why
 
 
 def test_windows_by_which_one_gets_less_end() -> None:
     """The other one ignores its window."""
-    machine = Machine(Work("honest", mixed=0.45, alone=0.3), Work("other", mixed=0.3, alone=0.6))
+    machine = BusyGpu(Work("honest", mixed=0.45, alone=0.3), Work("other", mixed=0.3, alone=0.6))
     assert any(machine.run(3 * TRIAL_NS))
     assert not any(machine.run(PAUSE_NS - 2 * TRIAL_NS))
 
 
 def test_after_a_pause_of_the_arbiter_all_is_compared_anew() -> None:
-    machine = Machine(*helped())
+    machine = BusyGpu(*helped())
     for _ in range(10):
         machine.run(2 * TICK_NS)
         machine.now += 10 * LOOK_NS
@@ -245,13 +245,13 @@ def test_after_a_pause_of_the_arbiter_all_is_compared_anew() -> None:
 
 def test_windows_stay_where_they_are_used_although_no_more_is_done() -> None:
     """What is done without them is only estimated, and may be wrong."""
-    machine = Machine(Work("one", mixed=0.5, alone=0.44), Work("two", mixed=0.5, alone=0.44))
+    machine = BusyGpu(Work("one", mixed=0.5, alone=0.44), Work("two", mixed=0.5, alone=0.44))
     machine.run(2 * TRIAL_NS)
     assert all(machine.run(PAUSE_NS))
 
 
 def test_windows_that_stop_to_help_end() -> None:
-    machine = Machine(*helped())
+    machine = BusyGpu(*helped())
     machine.run(TRIAL_NS)
     machine.programs["loop"] = Work("loop", mixed=0.49, alone=0.2)
     assert not machine.run(3 * LOOK_NS)[-1]
@@ -260,14 +260,14 @@ def test_windows_that_stop_to_help_end() -> None:
 @pytest.mark.parametrize("occupied", [0.4, 1.0])
 def test_next_to_long_launches_there_are_none_unless_these_are_seldom(occupied: float) -> None:
     long = Work("long", mixed=0.1, alone=0.1, launch_ns=100 * MS, occupied=occupied)
-    machine = Machine(*helped(), long)
+    machine = BusyGpu(*helped(), long)
     machine.run(TRIAL_NS)
     assert machine.run(TRIAL_NS)[-1] is (occupied < 0.5)
     assert "long" not in machine.words
 
 
 def test_windows_end_when_others_come_and_go() -> None:
-    machine = Machine(*helped())
+    machine = BusyGpu(*helped())
     machine.run(TRIAL_NS)
     machine.programs["third"] = Work("third", mixed=0.1, alone=0.2)
     machine.state["third"] = launcher("third")

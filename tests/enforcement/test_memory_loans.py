@@ -256,7 +256,7 @@ def test_none_returns_more_than_the_driver_can_have_of_others(
         assert lendings[each.name].host <= max(0, each.counted + min(listed, word) - capacity)
 
 
-class World:
+class LendingGpus:
     """A GPU on which containers allocate what they may, and free, while the agent decides now and then."""
 
     def __init__(self, capacity: int, holders: Sequence[MemoryHolder]) -> None:
@@ -289,7 +289,7 @@ def test_guarantees_hold_in_every_order_of_events(
     gpu: tuple[int, list[MemoryHolder], dict[str, Hosted]], steps: list[tuple[int, int, bool, bool]]
 ) -> None:
     capacity, holders, _ = gpu
-    world = World(capacity, holders)
+    world = LendingGpus(capacity, holders)
     for number, size, frees, looks in steps:
         name = str(number % len(holders))
         one = world.holders[name]

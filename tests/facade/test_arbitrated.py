@@ -23,7 +23,7 @@ MS = 1_000_000
 WITHOUT_END = ("linked", "until", str(2 * MS), "1")
 
 
-class Machine:
+class ArbitratedMachine:
     """A simulated GPU and containers on it, as the agent makes them."""
 
     def __init__(self, folder: Path, program: Path) -> None:
@@ -59,8 +59,8 @@ class Machine:
 
 
 @pytest.fixture
-def machine(tmp_path: Path, programs: dict[str, Path]) -> Machine:
-    return Machine(tmp_path, programs["launching"])
+def machine(tmp_path: Path, programs: dict[str, Path]) -> ArbitratedMachine:
+    return ArbitratedMachine(tmp_path, programs["launching"])
 
 
 @contextmanager
@@ -95,7 +95,7 @@ def gains(container: Path, seconds: float) -> float:
     return busy_ms(container) - before
 
 
-def test_a_lower_priority_stops_while_a_higher_one_has_work_and_goes_on_after(machine: Machine) -> None:
+def test_a_lower_priority_stops_while_a_higher_one_has_work_and_goes_on_after(machine: ArbitratedMachine) -> None:
     low, high = machine.container("low"), machine.container("high", priority=0)
     with decided(low, high), machine.working(low):
         assert gains(low, 0.3) > 50
@@ -105,14 +105,14 @@ def test_a_lower_priority_stops_while_a_higher_one_has_work_and_goes_on_after(ma
         wait_until(lambda: gains(low, 0.2) > 50)
 
 
-def test_a_lower_priority_gets_the_part_that_protects_it_from_starving(machine: Machine) -> None:
+def test_a_lower_priority_gets_the_part_that_protects_it_from_starving(machine: ArbitratedMachine) -> None:
     low, high = machine.container("low"), machine.container("high", priority=0)
     with decided(low, high, low_priority_percent=40), machine.working(low), machine.working(high):
         wait_until(lambda: busy_ms(high) > 100)
         assert 50 < gains(low, 2) < 1400
 
 
-def test_no_process_waits_forever_for_an_arbiter_that_stopped(machine: Machine) -> None:
+def test_no_process_waits_forever_for_an_arbiter_that_stopped(machine: ArbitratedMachine) -> None:
     low, high = machine.container("low", cores=50, policy="cap"), machine.container("high", priority=0)
     with machine.working(low), machine.working(high):
         with decided(low, high):
@@ -129,7 +129,9 @@ def test_no_process_waits_forever_for_an_arbiter_that_stopped(machine: Machine) 
         ("{disableCoreLimit: true}", 0, 1),
     ],
 )
-def test_the_policy_of_the_configuration_reaches_the_gate(machine: Machine, hami: str, least: int, most: int) -> None:
+def test_the_policy_of_the_configuration_reaches_the_gate(
+    machine: ArbitratedMachine, hami: str, least: int, most: int
+) -> None:
     """20 percent of the GPU, of which no one else wants anything. What has no limit is not measured."""
     policy = load(f"hami: {hami}", "config").compute_policy
     one = machine.container("one", cores=20, policy=policy.value)
@@ -138,7 +140,7 @@ def test_the_policy_of_the_configuration_reaches_the_gate(machine: Machine, hami
         assert least <= gains(one, 1) <= most
 
 
-def test_idle_time_is_lent_up_to_the_limit_of_the_container(machine: Machine) -> None:
+def test_idle_time_is_lent_up_to_the_limit_of_the_container(machine: ArbitratedMachine) -> None:
     one = machine.container("one", cores=10, policy="weight", most=40)
     with decided(one), machine.working(one):
         wait_until(lambda: gains(one, 0.5) > 100)

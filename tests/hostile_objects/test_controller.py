@@ -17,18 +17,19 @@ from lamina.ports.kube import EVENTS, INVENTORIES, PODS, Object, Resource
 from lamina.ports.kube.fake import FakeKube
 from lamina.ports.set_aside import SetAside
 from tests.controller.admission_door import UNVERIFIED
-from tests.controller.cluster import Running, gpus, running
+from tests.controller.cluster import RunningController, running
 from tests.controller.trials import EVERY_LOOP_S, set_aside, works
 from tests.hostile_objects.objects import SEEDS, objects, put
 from tests.hostile_objects.reviews import review
 from tests.hostile_objects.unusable import is_unusable, refusal
 from tests.waiting import until
+from tests.worlds.objects import gpus
 
 HONEST = "node-0"
 OBJECTS = 60
 
 
-async def answered(cluster: Running, pod: Object) -> None:
+async def answered(cluster: RunningController, pod: Object) -> None:
     """What kube-scheduler asks about a pending pod gets an answer of one line."""
     meta = pod["metadata"]
     binding = {"podName": meta["name"], "podNamespace": meta["namespace"], "podUID": meta["uid"], "node": "odd-0"}
@@ -43,12 +44,12 @@ async def answered(cluster: Running, pod: Object) -> None:
             assert not json.loads(text).get("nodenames"), "a pod whose request is wrong fits no node"
 
 
-async def asked(cluster: Running, verb: str, body: object) -> tuple[int, str]:
+async def asked(cluster: RunningController, verb: str, body: object) -> tuple[int, str]:
     async with cluster.session.post(f"{cluster.urls['extenderHttp']}/{verb}", json=body) as response:
         return response.status, await response.text()
 
 
-async def admitted(cluster: Running, random: Random, pod: Object) -> None:
+async def admitted(cluster: RunningController, random: Random, pod: Object) -> None:
     """What admission is asked about the pod, or a workload with it, gets an answer with one sentence."""
     body = review(random, pod)
     async with cluster.session.post(cluster.urls["admission"], data=body, ssl=UNVERIFIED) as response:
@@ -58,7 +59,7 @@ async def admitted(cluster: Running, random: Random, pod: Object) -> None:
     assert "Traceback" not in sentence and "\n" not in sentence.strip(), sentence[:500]
 
 
-async def check_reported(cluster: Running, unusable: set[tuple[Resource, str]], log: str) -> None:
+async def check_reported(cluster: RunningController, unusable: set[tuple[Resource, str]], log: str) -> None:
     """Each of these was logged and reported, and counts for its kind."""
     counts = await set_aside(cluster)
     events = {each["involvedObject"]["name"] for each in (await cluster.kube.list(EVENTS)).items}

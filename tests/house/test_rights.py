@@ -29,18 +29,19 @@ from lamina.report.pod_templates import PodTemplate
 from lamina.report.refused_memory import last_refusal
 from lamina.report.refused_workloads import refused_workloads
 from tests.agent.node import RESOURCE, container, share
-from tests.agent.running_agent import Running as Agent
+from tests.agent.running_agent import RunningAgent as Agent
 from tests.cli.doctor_patient import Patient
 from tests.cli.reset_cluster import half_gone
 from tests.cli.reset_cluster import run as reset
 from tests.controller.borrower_world import Borrowing
-from tests.controller.cluster import admitted_pod, gpus, inventory_object, running
+from tests.controller.cluster import running
 from tests.controller.defrag_controller import controller as running_controller
-from tests.controller.idle_world import World
-from tests.defragmentation.cluster import Cluster, Jumping
+from tests.controller.idle_world import IdleCluster
+from tests.defragmentation.cluster import FragmentedKube, Jumping
 from tests.operations.agent_pages import agent_pod
 from tests.operations.dashboard.viewers import ViewersKube
 from tests.waiting import until
+from tests.worlds.objects import admitted_pod, gpus, inventory_object
 
 MEMBERS: tuple[tuple[dict[str, str], dict[str, str], dict[str, Any]], ...] = (
     ({GROUP_LABEL: "g"}, {}, {}),
@@ -305,7 +306,7 @@ async def test_the_dashboard_in_the_cluster() -> None:
 
 async def test_defragmentation() -> None:
     """It has the rights of the controller as well."""
-    kube = Cluster()
+    kube = FragmentedKube()
     await kube.fill(a="GPU-n-0", b="GPU-n-1", c="GPU-n-1")
     noted = Noted("defragmentation", kube)
     await running_controller(noted, Jumping()).evictions.defragmentation.reconcile()
@@ -318,7 +319,7 @@ async def test_reclaiming_idle_shares() -> None:
     """It has the rights of the controller as well."""
     asked: set[tuple[str, str, str]] = set()
     for owner, action in (("ReplicaSet", "scaleToZero"), ("StatefulSet", "scaleToZero"), ("Job", "evict")):
-        world = World(f"hours: 4, namespaces: [default], action: {action}")
+        world = IdleCluster(f"hours: 4, namespaces: [default], action: {action}")
         await world.begin("a", owner=owner)
         noted = Noted("idle shares", world.kube)
         await world.round(4, kube=noted)
@@ -341,7 +342,7 @@ async def test_evicting_borrowers() -> None:
 
 
 async def test_defrag() -> None:
-    kube = Cluster()
+    kube = FragmentedKube()
     await kube.fill(a="GPU-n-0", b="GPU-n-1", c="GPU-n-1")
     noted = Noted("defrag", kube)
     cluster = await cluster_view.read(noted)

@@ -46,7 +46,7 @@ class Hurried(FakeClock):
         self._now += seconds
 
 
-class Cluster(FakeKube):
+class InstalledKube(FakeKube):
     """With what goes when a namespace or a kind goes, and a DaemonSet controller whose pods are `ready` or not."""
 
     ready = True
@@ -79,8 +79,8 @@ class Cluster(FakeKube):
                 await super().delete(kind, each, namespace=inside)
 
 
-async def installed() -> Cluster:
-    kube = Cluster()
+async def installed() -> InstalledKube:
+    kube = InstalledKube()
     values = install_values.plain(install_values.read([], VALUES))
     for document in (namespace(), *definitions(), *objects(values, (1, 36, 0))):
         await kube.create(resource_of(document), document)
@@ -238,7 +238,7 @@ async def test_resources_that_kubelets_still_count_are_reported() -> None:
 
 
 async def test_a_cluster_without_any_of_it_has_nothing_to_lose() -> None:
-    kube = Cluster()
+    kube = InstalledKube()
     await kube.create(NODES, {"metadata": {"name": "n"}, "status": {"capacity": {"cpu": "1", "nvidia.com/gpu": "8"}}})
     assert (await uninstall(kube))[1] == []
     (node,) = (await kube.list(NODES)).items

@@ -38,7 +38,7 @@ class AdmissionGate:
         return None
 
 
-class Cluster:
+class LabInProcess:
     """`kube` is the client; `run` starts a loop that `stop` ends."""
 
     def __init__(self) -> None:

@@ -8,7 +8,7 @@ from lamina.ports.kube import NODES
 from lamina_lab.controllers.daemonset.plan import node_of, plan
 from lamina_lab.controllers.framework.kinds import DAEMON_SETS
 from lamina_lab.kubernetes import objects
-from tests.lab_controllers.cluster import Cluster, Kubelet, template
+from tests.lab_controllers.cluster import Kubelet, LabInProcess, template
 from tests.worlds.clocks import settle
 
 
@@ -57,7 +57,7 @@ def test_a_new_taint_without_execution_leaves_the_pod_where_it_is() -> None:
 
 @pytest.mark.parametrize("max_unavailable", [1, 2, "50%"])
 async def test_one_pod_per_node_and_a_rolling_update(
-    cluster: Cluster, kubelet: Kubelet, max_unavailable: int | str
+    cluster: LabInProcess, kubelet: Kubelet, max_unavailable: int | str
 ) -> None:
     for name in ("n2", "n3", "n4"):
         await cluster.add_node(name)
@@ -85,7 +85,7 @@ async def test_one_pod_per_node_and_a_rolling_update(
     assert (status["updatedNumberScheduled"], status["numberAvailable"], status["numberUnavailable"]) == (4, 4, 0)
 
 
-async def place(cluster: Cluster) -> None:
+async def place(cluster: LabInProcess) -> None:
     """Bind each pod to the node it was made for, as the scheduler does."""
     for pod in cluster.pods():
         if not pod["spec"].get("nodeName"):
@@ -94,7 +94,7 @@ async def place(cluster: Cluster) -> None:
     await settle(1000)
 
 
-async def test_nodes_that_come_and_go(cluster: Cluster, kubelet: Kubelet) -> None:
+async def test_nodes_that_come_and_go(cluster: LabInProcess, kubelet: Kubelet) -> None:
     kubelet.bind_to = None
     wanted = daemon_set()
     wanted["metadata"].pop("uid")

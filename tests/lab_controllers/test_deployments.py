@@ -6,7 +6,7 @@ from lamina.ports.kube import PODS
 from lamina_lab.controllers.deployment.revisions import REVISION
 from lamina_lab.controllers.framework.kinds import DEPLOYMENTS, REPLICA_SETS
 from lamina_lab.kubernetes import objects
-from tests.lab_controllers.cluster import Cluster, Kubelet, deployment, template
+from tests.lab_controllers.cluster import Kubelet, LabInProcess, deployment, template
 from tests.worlds.clocks import settle
 
 
@@ -19,7 +19,7 @@ def image(name: str) -> dict[str, Any]:
     return {"spec": {"template": template({"app": "web"}, image=name)}}
 
 
-async def test_a_deployment_becomes_available(cluster: Cluster, kubelet: Kubelet) -> None:
+async def test_a_deployment_becomes_available(cluster: LabInProcess, kubelet: Kubelet) -> None:
     await cluster.create(DEPLOYMENTS, deployment(replicas=3))
     await settle(1000)
 
@@ -40,7 +40,7 @@ async def test_a_deployment_becomes_available(cluster: Cluster, kubelet: Kubelet
     assert condition(web, "Progressing") == ("True", "NewReplicaSetAvailable")
 
 
-async def test_a_new_template_replaces_all_pods_and_keeps_the_old_set(cluster: Cluster, kubelet: Kubelet) -> None:
+async def test_a_new_template_replaces_all_pods_and_keeps_the_old_set(cluster: LabInProcess, kubelet: Kubelet) -> None:
     await cluster.create(DEPLOYMENTS, deployment(replicas=4))
     await settle(1000)
     before = {pod["metadata"]["name"] for pod in cluster.pods()}
@@ -57,7 +57,7 @@ async def test_a_new_template_replaces_all_pods_and_keeps_the_old_set(cluster: C
     assert condition(web, "Progressing") == ("True", "NewReplicaSetAvailable")
 
 
-async def test_going_back_to_an_older_template_uses_its_set_again(cluster: Cluster, kubelet: Kubelet) -> None:
+async def test_going_back_to_an_older_template_uses_its_set_again(cluster: LabInProcess, kubelet: Kubelet) -> None:
     await cluster.create(DEPLOYMENTS, deployment(replicas=2))
     await settle(1000)
     first = cluster.all(REPLICA_SETS)[0]["metadata"]["uid"]
@@ -76,7 +76,7 @@ async def test_going_back_to_an_older_template_uses_its_set_again(cluster: Clust
     assert web["metadata"]["annotations"][REVISION] == "3"
 
 
-async def test_scaling_up_and_down(cluster: Cluster, kubelet: Kubelet) -> None:
+async def test_scaling_up_and_down(cluster: LabInProcess, kubelet: Kubelet) -> None:
     await cluster.create(DEPLOYMENTS, deployment(replicas=2))
     await settle(1000)
     for replicas in (5, 1, 0, 3):
@@ -89,7 +89,9 @@ async def test_scaling_up_and_down(cluster: Cluster, kubelet: Kubelet) -> None:
         assert condition(web, "Available")[0] == "True"
 
 
-async def test_scaling_in_the_middle_of_a_rollout_keeps_within_the_surge(cluster: Cluster, kubelet: Kubelet) -> None:
+async def test_scaling_in_the_middle_of_a_rollout_keeps_within_the_surge(
+    cluster: LabInProcess, kubelet: Kubelet
+) -> None:
     strategy = {"rollingUpdate": {"maxSurge": 2, "maxUnavailable": 0}}
     await cluster.create(DEPLOYMENTS, deployment(replicas=4, strategy=strategy))
     await settle(2000)
@@ -108,7 +110,7 @@ async def test_scaling_in_the_middle_of_a_rollout_keeps_within_the_surge(cluster
     assert len(cluster.pods()) == 8
 
 
-async def test_a_paused_deployment_scales_but_does_not_roll(cluster: Cluster, kubelet: Kubelet) -> None:
+async def test_a_paused_deployment_scales_but_does_not_roll(cluster: LabInProcess, kubelet: Kubelet) -> None:
     await cluster.create(DEPLOYMENTS, deployment(replicas=2))
     await settle(1000)
     await cluster.change(DEPLOYMENTS, "web", {"spec": {"paused": True}})
@@ -123,7 +125,7 @@ async def test_a_paused_deployment_scales_but_does_not_roll(cluster: Cluster, ku
     assert {pod["spec"]["containers"][0]["image"] for pod in cluster.pods()} == {"busybox:2"}
 
 
-async def test_recreate_never_runs_old_and_new_pods_together(cluster: Cluster, kubelet: Kubelet) -> None:
+async def test_recreate_never_runs_old_and_new_pods_together(cluster: LabInProcess, kubelet: Kubelet) -> None:
     seen: list[set[str]] = []
 
     def watch(pod: dict[str, Any]) -> str:
@@ -140,7 +142,7 @@ async def test_recreate_never_runs_old_and_new_pods_together(cluster: Cluster, k
 
 
 async def test_a_rollout_that_does_not_move_misses_its_deadline_and_recovers(
-    cluster: Cluster, kubelet: Kubelet
+    cluster: LabInProcess, kubelet: Kubelet
 ) -> None:
     kubelet.answer = lambda pod: None
     await cluster.create(DEPLOYMENTS, deployment(replicas=2, progressDeadlineSeconds=30))
@@ -159,7 +161,7 @@ async def test_a_rollout_that_does_not_move_misses_its_deadline_and_recovers(
     assert condition(await cluster.get(DEPLOYMENTS, "web"), "Progressing") == ("True", "NewReplicaSetAvailable")
 
 
-async def test_the_reason_of_refused_pods_is_on_the_deployment(cluster: Cluster, kubelet: Kubelet) -> None:
+async def test_the_reason_of_refused_pods_is_on_the_deployment(cluster: LabInProcess, kubelet: Kubelet) -> None:
     cluster.admission.refusal = "nvidia.com/gpumem is 99999 MiB, the largest GPU has 32768 MiB"
     await cluster.create(DEPLOYMENTS, deployment(replicas=5))
     await settle(1000)
@@ -177,7 +179,7 @@ async def test_the_reason_of_refused_pods_is_on_the_deployment(cluster: Cluster,
     assert objects.condition(await cluster.get(DEPLOYMENTS, "web"), "ReplicaFailure") is None
 
 
-async def test_old_sets_beyond_the_history_limit_are_removed(cluster: Cluster, kubelet: Kubelet) -> None:
+async def test_old_sets_beyond_the_history_limit_are_removed(cluster: LabInProcess, kubelet: Kubelet) -> None:
     await cluster.create(DEPLOYMENTS, deployment(replicas=1, revisionHistoryLimit=2))
     await settle(1000)
     for number in range(2, 7):
@@ -188,7 +190,7 @@ async def test_old_sets_beyond_the_history_limit_are_removed(cluster: Cluster, k
     assert kept == ["4", "5", "6"]
 
 
-async def test_a_name_that_a_stranger_has_taken_is_avoided(cluster: Cluster, kubelet: Kubelet) -> None:
+async def test_a_name_that_a_stranger_has_taken_is_avoided(cluster: LabInProcess, kubelet: Kubelet) -> None:
     await cluster.create(DEPLOYMENTS, deployment(replicas=1))
     await settle(1000)
     taken = cluster.all(REPLICA_SETS)[0]["metadata"]["name"]
@@ -204,7 +206,7 @@ async def test_a_name_that_a_stranger_has_taken_is_avoided(cluster: Cluster, kub
     assert web["status"]["availableReplicas"] == 1
 
 
-async def test_deleting_a_deployment_leaves_nothing(cluster: Cluster, kubelet: Kubelet) -> None:
+async def test_deleting_a_deployment_leaves_nothing(cluster: LabInProcess, kubelet: Kubelet) -> None:
     await cluster.create(DEPLOYMENTS, deployment(replicas=3))
     await settle(1000)
     await cluster.delete(DEPLOYMENTS, "web")

@@ -9,7 +9,7 @@ from lamina.ports.kube import DEVICE_TAINT_RULES, PODS, RESOURCE_CLAIMS, RESOURC
 from lamina_lab.controllers.device_taint.plan import EVICTING
 from lamina_lab.kubernetes import objects
 from lamina_lab.kubernetes.device_taints import added_taints, taints_of_slice
-from tests.lab_controllers.cluster import Cluster, Kubelet
+from tests.lab_controllers.cluster import Kubelet, LabInProcess
 from tests.lab_scheduler.device_objects import DRIVER, claim, gpu, request, slices
 from tests.worlds.clocks import settle
 
@@ -22,7 +22,7 @@ def rule(taint: Object, selector: Object | None, name: str = "rule") -> Object:
     return {"metadata": {"name": name}, "spec": spec}
 
 
-async def running(cluster: Cluster, name: str, device: str, **toleration: Any) -> None:
+async def running(cluster: LabInProcess, name: str, device: str, **toleration: Any) -> None:
     """A pod with a claim that has the device."""
     spec = {"containers": [{"name": "main", "image": "i"}], "resourceClaims": [{"name": "gpu"}]}
     spec["resourceClaims"][0]["resourceClaimName"] = name
@@ -37,11 +37,11 @@ async def running(cluster: Cluster, name: str, device: str, **toleration: Any) -
     await settle()
 
 
-def names(cluster: Cluster) -> set[str]:
+def names(cluster: LabInProcess) -> set[str]:
     return {objects.name(pod) for pod in cluster.pods()}
 
 
-async def condition(cluster: Cluster, name: str = "rule") -> tuple[str, str]:
+async def condition(cluster: LabInProcess, name: str = "rule") -> tuple[str, str]:
     found = objects.condition(await cluster.get(DEVICE_TAINT_RULES, name), EVICTING) or {}
     return found["status"], found["message"]
 
@@ -81,7 +81,7 @@ def test_taints_of_a_slice_are_those_of_the_newest_generation() -> None:
     assert taints_of_slice(old, {**FIRST, "pool": "other"}) == ()
 
 
-async def test_a_rule_evicts_the_pods_of_its_devices_alone(cluster: Cluster, kubelet: Kubelet) -> None:
+async def test_a_rule_evicts_the_pods_of_its_devices_alone(cluster: LabInProcess, kubelet: Kubelet) -> None:
     for name, device in (("a", "gpu-0"), ("b", "gpu-1")):
         await running(cluster, name, device)
     await cluster.create(DEVICE_TAINT_RULES, rule(EVICT, {"device": "gpu-0"}))
@@ -92,7 +92,7 @@ async def test_a_rule_evicts_the_pods_of_its_devices_alone(cluster: Cluster, kub
     assert await condition(cluster) == ("False", "0 pods in 0 namespaces need to be evicted")
 
 
-async def test_a_pod_that_ends_slowly_is_still_being_evicted(cluster: Cluster) -> None:
+async def test_a_pod_that_ends_slowly_is_still_being_evicted(cluster: LabInProcess) -> None:
     await running(cluster, "a", "gpu-0")
     await cluster.change(PODS, "a", {"metadata": {"finalizers": ["example.com/wait"]}})
     await cluster.create(DEVICE_TAINT_RULES, rule(EVICT, {}))
@@ -101,7 +101,7 @@ async def test_a_pod_that_ends_slowly_is_still_being_evicted(cluster: Cluster) -
     assert len(cluster.events("DeviceTaintManagerEviction")) == 1
 
 
-async def test_a_slice_evicts_too(cluster: Cluster, kubelet: Kubelet) -> None:
+async def test_a_slice_evicts_too(cluster: LabInProcess, kubelet: Kubelet) -> None:
     await running(cluster, "a", "gpu-0")
     [made] = slices(gpu("gpu-0", taints=[EVICT]), pool="n1")
     await cluster.create(RESOURCE_SLICES, made)
@@ -110,7 +110,7 @@ async def test_a_slice_evicts_too(cluster: Cluster, kubelet: Kubelet) -> None:
 
 
 @pytest.mark.parametrize("effect", ["NoSchedule", "None"])
-async def test_other_effects_evict_nothing(effect: str, cluster: Cluster, kubelet: Kubelet) -> None:
+async def test_other_effects_evict_nothing(effect: str, cluster: LabInProcess, kubelet: Kubelet) -> None:
     await running(cluster, "a", "gpu-0")
     await cluster.create(DEVICE_TAINT_RULES, rule({**EVICT, "effect": effect}, {}))
     await settle()
@@ -122,7 +122,7 @@ async def test_other_effects_evict_nothing(effect: str, cluster: Cluster, kubele
     assert await condition(cluster) == ("False", said[effect])
 
 
-async def test_a_toleration_of_the_claim_holds_for_as_long_as_it_says(cluster: Cluster, kubelet: Kubelet) -> None:
+async def test_a_toleration_of_the_claim_holds_for_as_long_as_it_says(cluster: LabInProcess, kubelet: Kubelet) -> None:
     await running(cluster, "always", "gpu-0", key="sick", operator="Exists")
     await running(cluster, "awhile", "gpu-0", key="sick", operator="Exists", tolerationSeconds=60)
     await cluster.create(DEVICE_TAINT_RULES, rule(EVICT, {}))
@@ -132,7 +132,7 @@ async def test_a_toleration_of_the_claim_holds_for_as_long_as_it_says(cluster: C
     assert names(cluster) == {"always"}
 
 
-async def test_a_rule_that_is_deleted_in_time_evicts_nothing(cluster: Cluster, kubelet: Kubelet) -> None:
+async def test_a_rule_that_is_deleted_in_time_evicts_nothing(cluster: LabInProcess, kubelet: Kubelet) -> None:
     await running(cluster, "a", "gpu-0", key="sick", operator="Exists", tolerationSeconds=60)
     await cluster.create(DEVICE_TAINT_RULES, rule(EVICT, {}))
     await cluster.clock.advance(30, step=10)

@@ -14,7 +14,7 @@ from lamina_lab.controllers.run import run
 from lamina_lab.informer.cache import Cache
 from lamina_lab.informer.supervise import supervise
 from lamina_lab.informer.workqueue import WorkQueue
-from tests.lab_controllers.cluster import Cluster, Kubelet, deployment
+from tests.lab_controllers.cluster import Kubelet, LabInProcess, deployment
 from tests.worlds.clocks import SteppedClock, settle
 
 Changes = list[tuple[str | None, str | None]]
@@ -179,7 +179,7 @@ async def test_what_breaks_is_started_again_ever_more_slowly(caplog: pytest.LogC
 
 @pytest.mark.parametrize("turns", range(0, 60, 3))
 async def test_busy_loops_end_when_they_are_canceled(turns: int) -> None:
-    cluster = Cluster()
+    cluster = LabInProcess()
     await cluster.add_node("n1")
     cluster.run(run(cluster.kube, cluster.clock, node_grace=1e9))
     cluster.run(Kubelet(cluster.api).run())

@@ -7,7 +7,7 @@ import pytest
 from lamina.ports.kube import NotFound
 from lamina_lab.controllers.framework.kinds import JOBS
 from lamina_lab.controllers.job.plan import finished, plan
-from tests.lab_controllers.cluster import Cluster, Kubelet, template
+from tests.lab_controllers.cluster import Kubelet, LabInProcess, template
 from tests.worlds.clocks import settle
 
 NOW = 1_800_000_000.0
@@ -57,7 +57,7 @@ def test_retries_wait_twice_as_long_each_time(failed: int, wait: float) -> None:
     assert (todo.create, todo.delay) == (1, wait)
 
 
-async def test_a_job_completes(cluster: Cluster, kubelet: Kubelet) -> None:
+async def test_a_job_completes(cluster: LabInProcess, kubelet: Kubelet) -> None:
     kubelet.answer = lambda pod: "Succeeded"
     await cluster.create(JOBS, job(completions=5, parallelism=2))
     await settle(3000)
@@ -68,7 +68,7 @@ async def test_a_job_completes(cluster: Cluster, kubelet: Kubelet) -> None:
     assert len(cluster.events("Completed")) == 1
 
 
-async def test_a_job_that_keeps_failing_gives_up(cluster: Cluster, kubelet: Kubelet) -> None:
+async def test_a_job_that_keeps_failing_gives_up(cluster: LabInProcess, kubelet: Kubelet) -> None:
     kubelet.answer = lambda pod: "Failed"
     await cluster.create(JOBS, job(backoffLimit=2))
     await settle(1000)
@@ -80,7 +80,7 @@ async def test_a_job_that_keeps_failing_gives_up(cluster: Cluster, kubelet: Kube
     assert len(cluster.events("BackoffLimitExceeded")) == 1
 
 
-async def test_a_job_over_its_deadline_is_ended_with_its_pods(cluster: Cluster, kubelet: Kubelet) -> None:
+async def test_a_job_over_its_deadline_is_ended_with_its_pods(cluster: LabInProcess, kubelet: Kubelet) -> None:
     await cluster.create(JOBS, job(activeDeadlineSeconds=20))
     await settle(1000)
     assert len(cluster.pods()) == 1
@@ -93,7 +93,7 @@ async def test_a_job_over_its_deadline_is_ended_with_its_pods(cluster: Cluster, 
     assert cluster.pods() == []
 
 
-async def test_a_finished_job_is_removed_after_its_time_to_live(cluster: Cluster, kubelet: Kubelet) -> None:
+async def test_a_finished_job_is_removed_after_its_time_to_live(cluster: LabInProcess, kubelet: Kubelet) -> None:
     kubelet.answer = lambda pod: "Succeeded"
     await cluster.create(JOBS, job(ttlSecondsAfterFinished=30))
     await settle(1000)
@@ -105,7 +105,7 @@ async def test_a_finished_job_is_removed_after_its_time_to_live(cluster: Cluster
     assert cluster.pods() == []
 
 
-async def test_a_suspended_job_has_no_pods_until_it_is_resumed(cluster: Cluster, kubelet: Kubelet) -> None:
+async def test_a_suspended_job_has_no_pods_until_it_is_resumed(cluster: LabInProcess, kubelet: Kubelet) -> None:
     await cluster.create(JOBS, job(suspend=True))
     await settle(500)
     assert cluster.pods() == []
@@ -118,7 +118,7 @@ async def test_a_suspended_job_has_no_pods_until_it_is_resumed(cluster: Cluster,
     assert "startTime" not in (await cluster.get(JOBS, "work"))["status"]
 
 
-async def test_a_refused_pod_is_tried_again_after_a_pause(cluster: Cluster, kubelet: Kubelet) -> None:
+async def test_a_refused_pod_is_tried_again_after_a_pause(cluster: LabInProcess, kubelet: Kubelet) -> None:
     cluster.admission.refusal = "gpumem must be positive"
     await cluster.create(JOBS, job())
     await settle(500)

@@ -11,7 +11,7 @@ from lamina_lab.controllers.node.plan import NOT_READY, UNREACHABLE, taints_for
 from lamina_lab.controllers.run import run
 from lamina_lab.kubernetes import objects
 from lamina_lab.kubernetes.taints import eviction_delay_s
-from tests.lab_controllers.cluster import Cluster, Kubelet, template
+from tests.lab_controllers.cluster import Kubelet, LabInProcess, template
 from tests.worlds.clocks import settle
 
 NOW = 1_800_000_000.0
@@ -56,8 +56,8 @@ def test_taints_follow_readiness_and_leave_others_alone(ready: str, keys: set[st
 
 
 @pytest.fixture
-async def cluster() -> AsyncIterator[Cluster]:
-    made = Cluster()
+async def cluster() -> AsyncIterator[LabInProcess]:
+    made = LabInProcess()
     await made.add_node("n1")
     await made.create(LEASES, {"metadata": {"name": "n1", "namespace": LEASE_NAMESPACE}, "spec": {"renewTime": "0"}})
     made.run(run(made.kube, made.clock))
@@ -71,13 +71,13 @@ async def cluster() -> AsyncIterator[Cluster]:
     await made.stop()
 
 
-async def renew(cluster: Cluster, count: int) -> None:
+async def renew(cluster: LabInProcess, count: int) -> None:
     body = {"spec": {"renewTime": str(count)}}
     await cluster.kube.patch(LEASES, "n1", body, namespace=LEASE_NAMESPACE)
     await settle()
 
 
-async def test_a_node_that_renews_its_lease_stays_ready(cluster: Cluster) -> None:
+async def test_a_node_that_renews_its_lease_stays_ready(cluster: LabInProcess) -> None:
     for count in range(1, 10):
         await cluster.clock.advance(5)
         await renew(cluster, count)
@@ -86,7 +86,7 @@ async def test_a_node_that_renews_its_lease_stays_ready(cluster: Cluster) -> Non
     assert not node["spec"].get("taints")
 
 
-async def test_a_silent_node_is_marked_and_its_pods_are_given_up(cluster: Cluster) -> None:
+async def test_a_silent_node_is_marked_and_its_pods_are_given_up(cluster: LabInProcess) -> None:
     await cluster.clock.advance(8)
     assert not (await cluster.get(NODES, "n1"))["spec"].get("taints")
     await cluster.clock.advance(4)
@@ -105,7 +105,7 @@ async def test_a_silent_node_is_marked_and_its_pods_are_given_up(cluster: Cluste
     assert len(cluster.events("TaintManagerEviction")) == 1
 
 
-async def test_a_node_that_comes_back_is_forgiven(cluster: Cluster) -> None:
+async def test_a_node_that_comes_back_is_forgiven(cluster: LabInProcess) -> None:
     await cluster.clock.advance(15)
     assert not objects.is_ready(await cluster.get(PODS, "x"))
     await renew(cluster, 1)
@@ -120,7 +120,7 @@ async def test_a_node_that_comes_back_is_forgiven(cluster: Cluster) -> None:
     assert len(cluster.pods()) == 1
 
 
-async def test_a_cordoned_node_is_tainted_and_freed_again(cluster: Cluster) -> None:
+async def test_a_cordoned_node_is_tainted_and_freed_again(cluster: LabInProcess) -> None:
     for wanted in (True, False):
         await cluster.change(NODES, "n1", {"spec": {"unschedulable": wanted}})
         await settle()
@@ -128,7 +128,7 @@ async def test_a_cordoned_node_is_tainted_and_freed_again(cluster: Cluster) -> N
         assert [each["key"] for each in found] == (["node.kubernetes.io/unschedulable"] if wanted else [])
 
 
-async def test_pods_of_a_node_that_is_gone_are_removed(cluster: Cluster) -> None:
+async def test_pods_of_a_node_that_is_gone_are_removed(cluster: LabInProcess) -> None:
     await cluster.delete(NODES, "n1")
     await settle()
     assert cluster.all(PODS) == []

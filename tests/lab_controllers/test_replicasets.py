@@ -10,7 +10,7 @@ from lamina_lab.controllers.framework import replicas
 from lamina_lab.controllers.framework.kinds import REPLICA_SETS
 from lamina_lab.controllers.replicaset import plan
 from lamina_lab.kubernetes import objects
-from tests.lab_controllers.cluster import Cluster, Kubelet, template
+from tests.lab_controllers.cluster import Kubelet, LabInProcess, template
 from tests.worlds.clocks import settle
 
 NOW = 1_800_000_000.0
@@ -99,7 +99,7 @@ def replica_set(replicas: int) -> dict[str, Any]:
     return {"metadata": {"name": "web", "namespace": "default"}, "spec": spec}
 
 
-async def test_a_refusal_is_met_by_one_pod_at_a_time_and_ever_more_slowly(cluster: Cluster) -> None:
+async def test_a_refusal_is_met_by_one_pod_at_a_time_and_ever_more_slowly(cluster: LabInProcess) -> None:
     cluster.admission.refusal = "no GPU is that large"
     await cluster.create(REPLICA_SETS, replica_set(50))
     await settle(1000)
@@ -117,7 +117,7 @@ async def test_a_refusal_is_met_by_one_pod_at_a_time_and_ever_more_slowly(cluste
     assert event["count"] > 1
 
 
-async def test_a_new_spec_is_tried_at_once(cluster: Cluster, kubelet: Kubelet) -> None:
+async def test_a_new_spec_is_tried_at_once(cluster: LabInProcess, kubelet: Kubelet) -> None:
     cluster.admission.refusal = "no GPU is that large"
     await cluster.create(REPLICA_SETS, replica_set(4))
     await settle(500)
@@ -128,7 +128,7 @@ async def test_a_new_spec_is_tried_at_once(cluster: Cluster, kubelet: Kubelet) -
     assert len(cluster.pods()) == 6
 
 
-async def test_pods_that_a_node_refuses_for_good_do_not_become_a_storm(cluster: Cluster, kubelet: Kubelet) -> None:
+async def test_pods_that_a_node_refuses_for_good_do_not_become_a_storm(cluster: LabInProcess, kubelet: Kubelet) -> None:
     kubelet.answer = lambda pod: "Failed"
     await cluster.create(REPLICA_SETS, replica_set(1))
     await settle(1000)
@@ -136,7 +136,7 @@ async def test_pods_that_a_node_refuses_for_good_do_not_become_a_storm(cluster: 
     assert 5 <= len(cluster.all(PODS)) <= 12
 
 
-async def test_a_pod_that_disappears_is_replaced(cluster: Cluster, kubelet: Kubelet) -> None:
+async def test_a_pod_that_disappears_is_replaced(cluster: LabInProcess, kubelet: Kubelet) -> None:
     await cluster.create(REPLICA_SETS, replica_set(3))
     await settle(1000)
     lost = cluster.pods()[0]["metadata"]["name"]
@@ -148,7 +148,7 @@ async def test_a_pod_that_disappears_is_replaced(cluster: Cluster, kubelet: Kube
     assert (status["replicas"], status["readyReplicas"], status["availableReplicas"]) == (3, 3, 3)
 
 
-async def test_a_relabelled_pod_is_let_go_and_replaced(cluster: Cluster, kubelet: Kubelet) -> None:
+async def test_a_relabelled_pod_is_let_go_and_replaced(cluster: LabInProcess, kubelet: Kubelet) -> None:
     await cluster.create(REPLICA_SETS, replica_set(2))
     await settle(1000)
     name = cluster.pods()[0]["metadata"]["name"]
@@ -158,7 +158,7 @@ async def test_a_relabelled_pod_is_let_go_and_replaced(cluster: Cluster, kubelet
     assert objects.controller(await cluster.get(PODS, name)) is None
 
 
-async def test_an_orphan_that_matches_is_adopted(cluster: Cluster, kubelet: Kubelet) -> None:
+async def test_an_orphan_that_matches_is_adopted(cluster: LabInProcess, kubelet: Kubelet) -> None:
     orphan = {"metadata": {"name": "orphan", "labels": {"app": "web"}}, "spec": template({})["spec"]}
     await cluster.create(PODS, orphan)
     await cluster.create(REPLICA_SETS, replica_set(2))
@@ -169,7 +169,7 @@ async def test_an_orphan_that_matches_is_adopted(cluster: Cluster, kubelet: Kube
     assert owner["name"] == "web"
 
 
-async def test_minimum_readiness_makes_pods_available_in_time(cluster: Cluster, kubelet: Kubelet) -> None:
+async def test_minimum_readiness_makes_pods_available_in_time(cluster: LabInProcess, kubelet: Kubelet) -> None:
     wanted = replica_set(2)
     wanted["spec"]["minReadySeconds"] = 10
     await cluster.create(REPLICA_SETS, wanted)

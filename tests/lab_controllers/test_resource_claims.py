@@ -5,26 +5,26 @@ from typing import Any
 from lamina.ports.kube import PODS, RESOURCE_CLAIM_TEMPLATES, RESOURCE_CLAIMS, Object
 from lamina_lab.controllers.resource_claim.plan import ENTRY, PROTECTION
 from lamina_lab.kubernetes import objects
-from tests.lab_controllers.cluster import Cluster, Kubelet
+from tests.lab_controllers.cluster import Kubelet, LabInProcess
 from tests.worlds.clocks import settle
 
 DEVICES: Object = {"requests": [{"name": "gpu", "exactly": {"deviceClassName": "gpu.nvidia.com"}}]}
 ALLOCATED: Object = {"devices": {"results": [{"request": "gpu", "driver": "d", "pool": "p", "device": "x"}]}}
 
 
-async def template(cluster: Cluster) -> None:
+async def template(cluster: LabInProcess) -> None:
     spec = {"metadata": {"labels": {"team": "a"}}, "spec": {"devices": DEVICES}}
     await cluster.create(RESOURCE_CLAIM_TEMPLATES, {"metadata": {"name": "one-gpu"}, "spec": spec})
 
 
-async def pod(cluster: Cluster, name: str, **source: Any) -> Object:
+async def pod(cluster: LabInProcess, name: str, **source: Any) -> Object:
     spec = {"containers": [{"name": "main", "image": "i"}], "resourceClaims": [{"name": "gpu", **source}]}
     made = await cluster.create(PODS, {"metadata": {"name": name}, "spec": spec})
     await settle()
     return made
 
 
-async def reserve(cluster: Cluster, claim: str, *pods: Object) -> None:
+async def reserve(cluster: LabInProcess, claim: str, *pods: Object) -> None:
     """As the scheduler does: the finalizer, then the allocation for these pods."""
     await cluster.change(RESOURCE_CLAIMS, claim, {"metadata": {"finalizers": [PROTECTION]}})
     users = [{"resource": "pods", "name": objects.name(each), "uid": objects.uid(each)} for each in pods]
@@ -32,16 +32,16 @@ async def reserve(cluster: Cluster, claim: str, *pods: Object) -> None:
     await settle()
 
 
-async def end(cluster: Cluster, name: str) -> None:
+async def end(cluster: LabInProcess, name: str) -> None:
     await cluster.change(PODS, name, {"status": {"phase": "Succeeded"}}, "status")
     await settle()
 
 
-def claims(cluster: Cluster) -> list[Object]:
+def claims(cluster: LabInProcess) -> list[Object]:
     return cluster.all(RESOURCE_CLAIMS)
 
 
-async def test_a_pod_gets_a_claim_from_its_template_once(cluster: Cluster) -> None:
+async def test_a_pod_gets_a_claim_from_its_template_once(cluster: LabInProcess) -> None:
     await template(cluster)
     made = await pod(cluster, "p", resourceClaimTemplateName="one-gpu")
     [claim] = claims(cluster)
@@ -54,7 +54,7 @@ async def test_a_pod_gets_a_claim_from_its_template_once(cluster: Cluster) -> No
     assert named == [{"name": "gpu", "resourceClaimName": objects.name(claim)}]
 
 
-async def test_a_template_may_come_later_than_the_pod(cluster: Cluster) -> None:
+async def test_a_template_may_come_later_than_the_pod(cluster: LabInProcess) -> None:
     await pod(cluster, "p", resourceClaimTemplateName="one-gpu")
     assert claims(cluster) == []
     [event] = cluster.events("FailedResourceClaimCreation")
@@ -64,14 +64,14 @@ async def test_a_template_may_come_later_than_the_pod(cluster: Cluster) -> None:
     assert len(claims(cluster)) == 1
 
 
-async def test_an_existing_claim_is_used_as_it_is(cluster: Cluster) -> None:
+async def test_an_existing_claim_is_used_as_it_is(cluster: LabInProcess) -> None:
     await cluster.create(RESOURCE_CLAIMS, {"metadata": {"name": "shared"}, "spec": {"devices": DEVICES}})
     await pod(cluster, "p", resourceClaimName="shared")
     assert [objects.name(claim) for claim in claims(cluster)] == ["shared"]
     assert "resourceClaimStatuses" not in objects.status(await cluster.get(PODS, "p"))
 
 
-async def test_a_claim_is_released_when_its_last_pod_has_ended(cluster: Cluster) -> None:
+async def test_a_claim_is_released_when_its_last_pod_has_ended(cluster: LabInProcess) -> None:
     await cluster.create(RESOURCE_CLAIMS, {"metadata": {"name": "shared"}, "spec": {"devices": DEVICES}})
     pods = [await pod(cluster, name, resourceClaimName="shared") for name in ("p", "q")]
     await reserve(cluster, "shared", *pods)
@@ -86,7 +86,7 @@ async def test_a_claim_is_released_when_its_last_pod_has_ended(cluster: Cluster)
     assert "finalizers" not in claim["metadata"]
 
 
-async def test_a_claim_of_an_ended_pod_is_deleted(cluster: Cluster) -> None:
+async def test_a_claim_of_an_ended_pod_is_deleted(cluster: LabInProcess) -> None:
     await template(cluster)
     made = await pod(cluster, "p", resourceClaimTemplateName="one-gpu")
     await reserve(cluster, objects.name(claims(cluster)[0]), made)
@@ -94,7 +94,7 @@ async def test_a_claim_of_an_ended_pod_is_deleted(cluster: Cluster) -> None:
     assert claims(cluster) == []
 
 
-async def test_a_claim_of_a_deleted_pod_is_deleted_once_it_is_free(cluster: Cluster, kubelet: Kubelet) -> None:
+async def test_a_claim_of_a_deleted_pod_is_deleted_once_it_is_free(cluster: LabInProcess, kubelet: Kubelet) -> None:
     await template(cluster)
     made = await pod(cluster, "p", resourceClaimTemplateName="one-gpu")
     await reserve(cluster, objects.name(claims(cluster)[0]), made)
@@ -104,14 +104,14 @@ async def test_a_claim_of_a_deleted_pod_is_deleted_once_it_is_free(cluster: Clus
     assert claims(cluster) == []
 
 
-async def test_a_pod_of_the_same_name_is_another_user(cluster: Cluster) -> None:
+async def test_a_pod_of_the_same_name_is_another_user(cluster: LabInProcess) -> None:
     await cluster.create(RESOURCE_CLAIMS, {"metadata": {"name": "shared"}, "spec": {"devices": DEVICES}})
     made = await pod(cluster, "p", resourceClaimName="shared")
     await reserve(cluster, "shared", {**made, "metadata": {**made["metadata"], "uid": "another"}})
     assert not objects.status(claims(cluster)[0]).get("allocation")
 
 
-async def test_a_claim_in_use_is_not_deleted(cluster: Cluster) -> None:
+async def test_a_claim_in_use_is_not_deleted(cluster: LabInProcess) -> None:
     await cluster.create(RESOURCE_CLAIMS, {"metadata": {"name": "shared"}, "spec": {"devices": DEVICES}})
     made = await pod(cluster, "p", resourceClaimName="shared")
     await reserve(cluster, "shared", made)

@@ -41,7 +41,7 @@ class Loop:
         self._thread.join()
 
 
-class Cluster:
+class OneKubelet:
     """`root` holds everything; the kubelet can be started, killed and started again."""
 
     def __init__(self) -> None:

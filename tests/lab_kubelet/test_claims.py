@@ -13,7 +13,7 @@ from lamina.ports.kubelet import drahealth_pb2
 from lamina.ports.kubelet import podresources_pb2 as messages
 from lamina.ports.kubelet.podresources_pb2_grpc import PodResourcesListerStub
 from lamina_lab.kubelet.claims.records import ClaimUse, PreparedDevice, all_claims, uses
-from tests.lab_kubelet.cluster import NODE, Cluster, Object, container, is_running, phase
+from tests.lab_kubelet.cluster import NODE, Object, OneKubelet, container, is_running, phase
 from tests.lab_kubelet.fake_driver import DRIVER, FakeDriver
 from tests.waiting import wait_until
 
@@ -21,22 +21,22 @@ SLEEP = 'env | sort | grep ^DEVICE; trap "exit 0" TERM; sleep 1000 & wait'
 
 
 @pytest.fixture
-def cluster() -> Iterator[Cluster]:
-    made = Cluster()
+def cluster() -> Iterator[OneKubelet]:
+    made = OneKubelet()
     made.start_kubelet()
     yield made
     made.close()
 
 
 @pytest.fixture
-def driver(cluster: Cluster) -> Iterator[FakeDriver]:
+def driver(cluster: OneKubelet) -> Iterator[FakeDriver]:
     made = FakeDriver(cluster.root / "k", cluster.root / "cdi")
     cluster.run(made.start())
     yield made
     cluster.run(made.stop())
 
 
-def claim(cluster: Cluster, name: str = "c") -> str:
+def claim(cluster: OneKubelet, name: str = "c") -> str:
     """An allocated claim without a pod. Returns its UID."""
     requests = [{"name": "gpu", "exactly": {"deviceClassName": "gpu"}}]
     body = {"metadata": {"name": name, "namespace": "default"}, "spec": {"devices": {"requests": requests}}}
@@ -46,25 +46,25 @@ def claim(cluster: Cluster, name: str = "c") -> str:
     return str(made["metadata"]["uid"])
 
 
-def status(cluster: Cluster, name: str, change: Object) -> None:
+def status(cluster: OneKubelet, name: str, change: Object) -> None:
     cluster.run(
         cluster.kube.patch(RESOURCE_CLAIMS, name, {"status": change}, namespace="default", subresource="status")
     )
 
 
-def reserve(cluster: Cluster, name: str, *pods: str) -> None:
+def reserve(cluster: OneKubelet, name: str, *pods: str) -> None:
     users = [{"resource": "pods", "name": pod, "uid": cluster.pod(pod)["metadata"]["uid"]} for pod in pods]
     status(cluster, name, {"reservedFor": users})
 
 
-def pod(cluster: Cluster, script: str = SLEEP, name: str = "c", request: str = "", **more: Any) -> str:
+def pod(cluster: OneKubelet, script: str = SLEEP, name: str = "c", request: str = "", **more: Any) -> str:
     use = {"name": "device", **({"request": request} if request else {})}
     main = container(script, resources={"claims": [use]})
     entries = [{"name": "device", "resourceClaimName": name}]
     return cluster.create(main, resourceClaims=entries, restartPolicy="Never", **more)
 
 
-def until_refused(cluster: Cluster, name: str, why: str) -> None:
+def until_refused(cluster: OneKubelet, name: str, why: str) -> None:
     message = f"Failed to prepare dynamic resources: {why}"
 
     def refused() -> bool:
@@ -74,7 +74,7 @@ def until_refused(cluster: Cluster, name: str, why: str) -> None:
     wait_until(refused, lambda: f"{message}; {cluster.events(name)}")
 
 
-def test_a_container_gets_the_devices_of_its_claim(cluster: Cluster, driver: FakeDriver) -> None:
+def test_a_container_gets_the_devices_of_its_claim(cluster: OneKubelet, driver: FakeDriver) -> None:
     uid = claim(cluster)
     made = pod(cluster)
     reserve(cluster, "c", made)
@@ -88,7 +88,7 @@ def test_a_container_gets_the_devices_of_its_claim(cluster: Cluster, driver: Fak
     assert driver.unprepared == [uid]
 
 
-def test_a_container_without_the_claim_gets_nothing(cluster: Cluster, driver: FakeDriver) -> None:
+def test_a_container_without_the_claim_gets_nothing(cluster: OneKubelet, driver: FakeDriver) -> None:
     claim(cluster)
     entries = [{"name": "device", "resourceClaimName": "c"}]
     made = cluster.create(container("env | grep ^DEVICE; echo none"), resourceClaims=entries, restartPolicy="Never")
@@ -97,7 +97,7 @@ def test_a_container_without_the_claim_gets_nothing(cluster: Cluster, driver: Fa
     assert cluster.log(made) == "none\n"
 
 
-def test_a_container_names_one_request_of_its_claim(cluster: Cluster, driver: FakeDriver) -> None:
+def test_a_container_names_one_request_of_its_claim(cluster: OneKubelet, driver: FakeDriver) -> None:
     driver.requests = ["gpu", "nic"]
     uid = claim(cluster)
     made = pod(cluster, request="nic")
@@ -106,7 +106,7 @@ def test_a_container_names_one_request_of_its_claim(cluster: Cluster, driver: Fa
     assert cluster.log(made) == f"DEVICE_nic=nic-of-{uid}\n"
 
 
-def test_two_pods_share_a_claim_which_is_freed_with_the_last(cluster: Cluster, driver: FakeDriver) -> None:
+def test_two_pods_share_a_claim_which_is_freed_with_the_last(cluster: OneKubelet, driver: FakeDriver) -> None:
     uid = claim(cluster)
     pods = [pod(cluster), pod(cluster)]
     reserve(cluster, "c", *pods)
@@ -119,7 +119,9 @@ def test_two_pods_share_a_claim_which_is_freed_with_the_last(cluster: Cluster, d
         assert driver.unprepared == freed
 
 
-def test_a_pod_waits_while_its_driver_refuses_and_starts_once_it_does_not(cluster: Cluster, driver: FakeDriver) -> None:
+def test_a_pod_waits_while_its_driver_refuses_and_starts_once_it_does_not(
+    cluster: OneKubelet, driver: FakeDriver
+) -> None:
     driver.refuse = "the GPU is in use"
     claim(cluster)
     made = pod(cluster)
@@ -130,7 +132,7 @@ def test_a_pod_waits_while_its_driver_refuses_and_starts_once_it_does_not(cluste
     cluster.until(made, is_running, "the pod runs")
 
 
-def test_a_pod_waits_for_a_driver_that_is_not_there_yet(cluster: Cluster) -> None:
+def test_a_pod_waits_for_a_driver_that_is_not_there_yet(cluster: OneKubelet) -> None:
     claim(cluster)
     made = pod(cluster)
     reserve(cluster, "c", made)
@@ -141,7 +143,7 @@ def test_a_pod_waits_for_a_driver_that_is_not_there_yet(cluster: Cluster) -> Non
     cluster.run(late.stop())
 
 
-def test_a_pod_that_a_claim_is_not_reserved_for_does_not_get_it(cluster: Cluster, driver: FakeDriver) -> None:
+def test_a_pod_that_a_claim_is_not_reserved_for_does_not_get_it(cluster: OneKubelet, driver: FakeDriver) -> None:
     claim(cluster)
     made = pod(cluster)
     until_refused(cluster, made, "pod is not allowed to use resourceclaim default/c")
@@ -155,7 +157,7 @@ def test_a_pod_that_a_claim_is_not_reserved_for_does_not_get_it(cluster: Cluster
         ("DRAPlugin", ("v2.DRAPlugin",), "none of its versions is supported"),
     ],
 )
-def test_plugins_that_are_refused(cluster: Cluster, kind: str, versions: tuple[str, ...], refusal: str) -> None:
+def test_plugins_that_are_refused(cluster: OneKubelet, kind: str, versions: tuple[str, ...], refusal: str) -> None:
     strange = FakeDriver(cluster.root / "k", cluster.root / "cdi", versions=versions)
     strange.kind = kind
     cluster.run(strange.start())
@@ -165,7 +167,7 @@ def test_plugins_that_are_refused(cluster: Cluster, kind: str, versions: tuple[s
     cluster.run(strange.stop())
 
 
-def test_claims_survive_a_restart_of_the_kubelet(cluster: Cluster, driver: FakeDriver) -> None:
+def test_claims_survive_a_restart_of_the_kubelet(cluster: OneKubelet, driver: FakeDriver) -> None:
     uid = claim(cluster)
     made = pod(cluster)
     reserve(cluster, "c", made)
@@ -177,7 +179,7 @@ def test_claims_survive_a_restart_of_the_kubelet(cluster: Cluster, driver: FakeD
     wait_until(lambda: driver.unprepared == [uid], "the claim of the pod that is gone is freed")
 
 
-def test_pod_resources_list_claims(cluster: Cluster, driver: FakeDriver) -> None:
+def test_pod_resources_list_claims(cluster: OneKubelet, driver: FakeDriver) -> None:
     uid = claim(cluster)
     made = pod(cluster)
     reserve(cluster, "c", made)
@@ -220,7 +222,7 @@ def test_which_devices_serve_a_request(requests: tuple[str, ...], asked: str, se
     assert PreparedDevice("d", "p", "x", requests, ()).serves(asked) is served
 
 
-def test_a_pod_shows_the_health_of_its_devices(cluster: Cluster) -> None:
+def test_a_pod_shows_the_health_of_its_devices(cluster: OneKubelet) -> None:
     driver = FakeDriver(cluster.root / "k", cluster.root / "cdi")
     driver.reports_health = True
     cluster.run(driver.start())

@@ -14,7 +14,7 @@ from lamina.ports.kube import NODES
 from lamina.ports.kubelet import deviceplugin_pb2 as pb
 from lamina.ports.kubelet import podresources_pb2 as resources
 from lamina.ports.kubelet import podresources_pb2_grpc as resources_rpc
-from tests.lab_kubelet.cluster import NODE, Cluster, container, is_running, phase, state, waiting
+from tests.lab_kubelet.cluster import NODE, OneKubelet, container, is_running, phase, state, waiting
 from tests.lab_kubelet.fake_plugin import RESOURCE, FakePlugin, device
 from tests.waiting import wait_until
 
@@ -22,15 +22,15 @@ ONE: dict[str, Any] = {"resources": {"limits": {RESOURCE: "1"}}}
 
 
 @pytest.fixture(scope="module")
-def own_cluster() -> Iterator[Cluster]:
-    cluster = Cluster()
+def own_cluster() -> Iterator[OneKubelet]:
+    cluster = OneKubelet()
     cluster.start_kubelet("--gpu-env", "LD_LIBRARY_PATH=/sim")
     yield cluster
     cluster.close()
 
 
 @pytest.fixture
-def lab(own_cluster: Cluster) -> Iterator[Cluster]:
+def lab(own_cluster: OneKubelet) -> Iterator[OneKubelet]:
     """The cluster; every test's pods and plugins are gone when the next one begins."""
     before = own_cluster.made
     yield own_cluster
@@ -43,7 +43,7 @@ def lab(own_cluster: Cluster) -> Iterator[Cluster]:
         path.unlink()
 
 
-def plugin(lab: Cluster, devices: list[pb.Device], **options: bool) -> FakePlugin:
+def plugin(lab: OneKubelet, devices: list[pb.Device], **options: bool) -> FakePlugin:
     made = FakePlugin(lab.root / "k" / "device-plugins", devices, **options)
     lab.run(made.begin())
     healthy = sum(entry.health == "Healthy" for entry in devices)
@@ -51,16 +51,16 @@ def plugin(lab: Cluster, devices: list[pb.Device], **options: bool) -> FakePlugi
     return made
 
 
-def amounts(lab: Cluster) -> tuple[int, int]:
+def amounts(lab: OneKubelet) -> tuple[int, int]:
     status = lab.get(NODES, NODE)["status"]
     return int(status["capacity"].get(RESOURCE, -1)), int(status["allocatable"].get(RESOURCE, -1))
 
 
-def until_amounts(lab: Cluster, capacity: int, allocatable: int) -> None:
+def until_amounts(lab: OneKubelet, capacity: int, allocatable: int) -> None:
     wait_until(lambda: amounts(lab) == (capacity, allocatable), lambda: f"{(capacity, allocatable)}; {amounts(lab)}")
 
 
-def holders(lab: Cluster) -> dict[tuple[str, str], list[tuple[str, list[str], list[int]]]]:
+def holders(lab: OneKubelet) -> dict[tuple[str, str], list[tuple[str, list[str], list[int]]]]:
     """PodResources.List: entries of each container that holds something."""
 
     async def ask() -> resources.ListPodResourcesResponse:
@@ -84,7 +84,7 @@ def listed(answer: resources.ListPodResourcesResponse) -> dict[tuple[str, str], 
     }
 
 
-def test_node_shows_devices_their_health_and_their_loss(lab: Cluster) -> None:
+def test_node_shows_devices_their_health_and_their_loss(lab: OneKubelet) -> None:
     fake = plugin(lab, [device("a"), device("b", healthy=False)])
     lab.run(fake.report([device("a", healthy=False), device("b", healthy=False), device("c")]))
     until_amounts(lab, 3, 1)
@@ -103,7 +103,7 @@ def test_node_shows_devices_their_health_and_their_loss(lab: Cluster) -> None:
         ("v1beta1", "kubernetes.io/gpu", "is invalid"),
     ],
 )
-def test_registration_is_refused(lab: Cluster, version: str, resource: str, sentence: str) -> None:
+def test_registration_is_refused(lab: OneKubelet, version: str, resource: str, sentence: str) -> None:
     fake = FakePlugin(lab.root / "k" / "device-plugins", [])
     lab.run(fake.start())
     with pytest.raises(grpc.aio.AioRpcError, match=sentence):
@@ -111,7 +111,7 @@ def test_registration_is_refused(lab: Cluster, version: str, resource: str, sent
     lab.run(fake.stop())
 
 
-def test_a_container_gets_its_cdi_edits_and_others_see_no_gpu(lab: Cluster) -> None:
+def test_a_container_gets_its_cdi_edits_and_others_see_no_gpu(lab: OneKubelet) -> None:
     fake = plugin(lab, [device("a"), device("b")], pre_start=True, preferred=True)
     fake.prefer = ["b"]
     fake.answer = lambda ids: pb.ContainerAllocateResponse(
@@ -134,7 +134,7 @@ def test_a_container_gets_its_cdi_edits_and_others_see_no_gpu(lab: Cluster) -> N
 
 
 @pytest.mark.parametrize("named", [True, False])
-def test_a_node_may_refuse_the_variable_and_take_mounts(cluster: Cluster, named: bool) -> None:
+def test_a_node_may_refuse_the_variable_and_take_mounts(cluster: OneKubelet, named: bool) -> None:
     cluster.start_kubelet("--refuse-visible-devices")
     fake = plugin(cluster, [device("a")])
     fake.answer = lambda ids: pb.ContainerAllocateResponse(cdi_devices=[pb.CDIDevice(name="lamina.dev/ticket=f00")])
@@ -151,13 +151,13 @@ def cdi_mount(gpu: str) -> dict[str, str]:
     return {"hostPath": "/dev/null", "containerPath": f"/var/run/nvidia-container-devices/{gpu}"}
 
 
-def environment_of(lab: Cluster, name: str, part: str) -> set[str]:
+def environment_of(lab: OneKubelet, name: str, part: str) -> set[str]:
     """What `env` printed in a container."""
     wait_until(lambda: "PWD" in lab.log(name, part), "its environment")
     return set(lab.log(name, part).splitlines())
 
 
-def write_cdi(lab: Cluster, name: str, env: list[str], mounts: Sequence[dict[str, str]] = ()) -> None:
+def write_cdi(lab: OneKubelet, name: str, env: list[str], mounts: Sequence[dict[str, str]] = ()) -> None:
     edits = "".join(f'          - "{entry}"\n' for entry in env)
     text = (
         f"cdiVersion: 0.6.0\nkind: lamina.dev/ticket\ndevices:\n  - name: '{name}'\n    containerEdits:\n"
@@ -168,7 +168,7 @@ def write_cdi(lab: Cluster, name: str, env: list[str], mounts: Sequence[dict[str
     draft.rename(lab.root / "cdi" / f"{name}.yaml")
 
 
-def test_start_waits_for_the_plugin_and_then_for_cdi(lab: Cluster) -> None:
+def test_start_waits_for_the_plugin_and_then_for_cdi(lab: OneKubelet) -> None:
     fake = plugin(lab, [device("a")], pre_start=True)
     fake.refuse_start = "no grant for pod x"
     fake.answer = lambda ids: pb.ContainerAllocateResponse(cdi_devices=[pb.CDIDevice(name="lamina.dev/ticket=1ate")])
@@ -189,7 +189,7 @@ def test_start_waits_for_the_plugin_and_then_for_cdi(lab: Cluster) -> None:
     lab.run(fake.stop())
 
 
-def test_restart_prepares_again_with_the_same_devices(lab: Cluster) -> None:
+def test_restart_prepares_again_with_the_same_devices(lab: OneKubelet) -> None:
     fake = plugin(lab, [device("a"), device("b")], pre_start=True)
     name = lab.create(container("exit 1", **ONE))
     wait_until(lambda: len(fake.prepared) >= 2, lambda: f"prepared twice; {lab.pod(name)['status']}")
@@ -198,7 +198,7 @@ def test_restart_prepares_again_with_the_same_devices(lab: Cluster) -> None:
     lab.run(fake.stop())
 
 
-def test_pod_fails_where_devices_are_missing(lab: Cluster) -> None:
+def test_pod_fails_where_devices_are_missing(lab: OneKubelet) -> None:
     fake = plugin(lab, [device("a")])
     first = lab.create(container("sleep 60", **ONE))
     lab.until(first, is_running, "running")
@@ -220,7 +220,7 @@ def test_pod_fails_where_devices_are_missing(lab: Cluster) -> None:
     lab.run(fake.stop())
 
 
-def test_an_error_of_allocate_is_final_and_gives_devices_back(lab: Cluster) -> None:
+def test_an_error_of_allocate_is_final_and_gives_devices_back(lab: OneKubelet) -> None:
     fake = plugin(lab, [device("a")])
     fake.refuse_allocate = "broken"
     name = lab.create(container("sleep 60", **ONE))
@@ -232,7 +232,7 @@ def test_an_error_of_allocate_is_final_and_gives_devices_back(lab: Cluster) -> N
     lab.run(fake.stop())
 
 
-def test_unhealthy_devices_are_not_given_but_stay_with_who_has_them(lab: Cluster) -> None:
+def test_unhealthy_devices_are_not_given_but_stay_with_who_has_them(lab: OneKubelet) -> None:
     fake = plugin(lab, [device("a")])
     first = lab.create(container("sleep 60", **ONE))
     lab.until(first, is_running, "running")
@@ -244,7 +244,7 @@ def test_unhealthy_devices_are_not_given_but_stay_with_who_has_them(lab: Cluster
     lab.run(fake.stop())
 
 
-def test_init_containers_hand_their_devices_on(lab: Cluster) -> None:
+def test_init_containers_hand_their_devices_on(lab: OneKubelet) -> None:
     fake = plugin(lab, [device(name) for name in "abc"])
     seen: list[Any] = []
     fake.in_allocate = lambda: note(lab, seen)
@@ -264,14 +264,14 @@ def test_init_containers_hand_their_devices_on(lab: Cluster) -> None:
     lab.run(fake.stop())
 
 
-async def note(lab: Cluster, seen: list[Any]) -> None:
+async def note(lab: OneKubelet, seen: list[Any]) -> None:
     socket = lab.root / "k" / "pod-resources" / "kubelet.sock"
     async with grpc.aio.insecure_channel(f"unix:{socket}") as channel:
         answer = await resources_rpc.PodResourcesListerStub(channel).List(resources.ListPodResourcesRequest())
     seen.append(listed(answer))
 
 
-def test_pod_resources_names_the_holder_inside_pre_start(lab: Cluster) -> None:
+def test_pod_resources_names_the_holder_inside_pre_start(lab: OneKubelet) -> None:
     fake = plugin(lab, [device("a", numa=(0,)), device("b", numa=(0, 1)), device("c")], pre_start=True)
     seen: list[Any] = []
     fake.in_start = lambda: note(lab, seen)
@@ -283,7 +283,7 @@ def test_pod_resources_names_the_holder_inside_pre_start(lab: Cluster) -> None:
     lab.run(fake.stop())
 
 
-def test_plugin_may_come_back_while_pods_run(lab: Cluster) -> None:
+def test_plugin_may_come_back_while_pods_run(lab: OneKubelet) -> None:
     fake = plugin(lab, [device("a"), device("b")], pre_start=True)
     name = lab.create(container("sleep 60", **ONE))
     lab.until(name, is_running, "running")
@@ -297,7 +297,7 @@ def test_plugin_may_come_back_while_pods_run(lab: Cluster) -> None:
     lab.run(again.stop())
 
 
-def test_a_pod_whose_plugin_is_replaced_inside_allocate_is_refused_and_can_go(lab: Cluster) -> None:
+def test_a_pod_whose_plugin_is_replaced_inside_allocate_is_refused_and_can_go(lab: OneKubelet) -> None:
     fake = plugin(lab, [device("a"), device("b")])
     asked, answer = asyncio.Event(), asyncio.Event()
 
@@ -319,7 +319,7 @@ def test_a_pod_whose_plugin_is_replaced_inside_allocate_is_refused_and_can_go(la
     lab.run(fake.stop())
 
 
-def test_a_container_whose_plugin_is_replaced_inside_its_start_is_tried_again(lab: Cluster) -> None:
+def test_a_container_whose_plugin_is_replaced_inside_its_start_is_tried_again(lab: OneKubelet) -> None:
     fake = plugin(lab, [device("a")], pre_start=True)
     asked, answer = asyncio.Event(), asyncio.Event()
 
@@ -337,7 +337,7 @@ def test_a_container_whose_plugin_is_replaced_inside_its_start_is_tried_again(la
     lab.run(fake.stop())
 
 
-def test_kubelet_that_comes_back_keeps_devices_and_waits_for_the_plugin(cluster: Cluster) -> None:
+def test_kubelet_that_comes_back_keeps_devices_and_waits_for_the_plugin(cluster: OneKubelet) -> None:
     cluster.start_kubelet()
     fake = plugin(cluster, [device("a"), device("b")], pre_start=True)
     name = cluster.create(container("sleep 60", **ONE))

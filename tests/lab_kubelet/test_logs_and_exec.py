@@ -14,19 +14,19 @@ import pytest
 from lamina.ports.kube import PODS
 from lamina_lab.api.http.kubelets import ExecOptions, KubeletError
 from lamina_lab.kubernetes.exec_channels import CLOSE, ERROR, RESIZE, STDERR, STDIN, STDOUT
-from tests.lab_kubelet.cluster import NODE, Cluster, container, is_running, marked, phase, restarts, waiting
+from tests.lab_kubelet.cluster import NODE, OneKubelet, container, is_running, marked, phase, restarts, waiting
 from tests.waiting import wait_until
 
 
 @pytest.fixture(scope="module")
-def pod(shared_cluster: Cluster) -> str:
+def pod(shared_cluster: OneKubelet) -> str:
     name = shared_cluster.create(container("echo first; echo second; echo third; sleep 600"))
     shared_cluster.until(name, is_running, "running")
     wait_until(lambda: shared_cluster.log(name).count("\n") == 3, "three lines")
     return name
 
 
-def test_log_options(shared_cluster: Cluster, pod: str) -> None:
+def test_log_options(shared_cluster: OneKubelet, pod: str) -> None:
     assert shared_cluster.log(pod, tail=2) == "second\nthird\n"
     assert shared_cluster.log(pod, tail=0) == ""
     assert shared_cluster.log(pod, since_seconds=3600).startswith("first\n")
@@ -34,13 +34,13 @@ def test_log_options(shared_cluster: Cluster, pod: str) -> None:
     assert all(line[:2] == "20" and line.split(" ")[0].endswith("Z") for line in stamped)
 
 
-def test_log_is_followed_to_the_end(shared_cluster: Cluster) -> None:
+def test_log_is_followed_to_the_end(shared_cluster: OneKubelet) -> None:
     name = shared_cluster.create(container("for i in 1 2 3 4; do echo $i; sleep 0.2; done"), restartPolicy="Never")
     shared_cluster.until(name, lambda pod: phase(pod) == "Running", "running")
     assert shared_cluster.log(name, follow=True) == "1\n2\n3\n4\n"
 
 
-def test_previous_log(shared_cluster: Cluster, pod: str) -> None:
+def test_previous_log(shared_cluster: OneKubelet, pod: str) -> None:
     with pytest.raises(KubeletError, match=f'previous terminated container "main" in pod "{pod}" not found'):
         shared_cluster.log(pod, previous=True)
     name = shared_cluster.create(container("echo $(basename $PWD); exit 1"))
@@ -49,7 +49,7 @@ def test_previous_log(shared_cluster: Cluster, pod: str) -> None:
     assert shared_cluster.log(name, previous=True) == "1\n"
 
 
-def test_refusals(shared_cluster: Cluster, pod: str) -> None:
+def test_refusals(shared_cluster: OneKubelet, pod: str) -> None:
     with pytest.raises(KubeletError, match='pod "missing" not found') as refused:
         shared_cluster.log("missing")
     assert refused.value.status == 404
@@ -64,7 +64,7 @@ def test_refusals(shared_cluster: Cluster, pod: str) -> None:
 
 
 def execute(
-    cluster: Cluster, pod: str, *command: str, tty: bool = False, sent: list[tuple[int, bytes]] | None = None
+    cluster: OneKubelet, pod: str, *command: str, tty: bool = False, sent: list[tuple[int, bytes]] | None = None
 ) -> tuple[bytes, bytes, dict[str, Any]]:
     """Output, errors and final status of one exec; `sent` are frames to send, to a terminal once it has a prompt."""
 
@@ -85,7 +85,7 @@ def execute(
     return cluster.run(session())
 
 
-def test_exec_separates_streams_and_reports_the_exit_code(shared_cluster: Cluster, pod: str) -> None:
+def test_exec_separates_streams_and_reports_the_exit_code(shared_cluster: OneKubelet, pod: str) -> None:
     out, err, status = execute(shared_cluster, pod, "sh", "-c", "echo to-out; echo to-err >&2; exit 7")
     assert (out, err) == (b"to-out\n", b"to-err\n")
     assert status["reason"] == "NonZeroExitCode"
@@ -94,12 +94,12 @@ def test_exec_separates_streams_and_reports_the_exit_code(shared_cluster: Cluste
     assert status["status"] == "Success"
 
 
-def test_exec_has_the_containers_environment(shared_cluster: Cluster, pod: str) -> None:
+def test_exec_has_the_containers_environment(shared_cluster: OneKubelet, pod: str) -> None:
     out, _, _ = execute(shared_cluster, pod, "sh", "-c", "echo $HOSTNAME $FROM_NODE $NVIDIA_VISIBLE_DEVICES")
     assert out.decode() == f"{pod} yes void\n"
 
 
-def test_exec_reads_until_its_input_is_closed(shared_cluster: Cluster, pod: str) -> None:
+def test_exec_reads_until_its_input_is_closed(shared_cluster: OneKubelet, pod: str) -> None:
     large = os.urandom(300_000)
     frames = [(STDIN, large[i : i + 30_000]) for i in range(0, len(large), 30_000)]
     out, _, status = execute(shared_cluster, pod, "cat", sent=[*frames, (CLOSE, bytes((STDIN,)))])
@@ -107,13 +107,13 @@ def test_exec_reads_until_its_input_is_closed(shared_cluster: Cluster, pod: str)
     assert status["status"] == "Success"
 
 
-def test_exec_of_a_missing_container(shared_cluster: Cluster, pod: str) -> None:
+def test_exec_of_a_missing_container(shared_cluster: OneKubelet, pod: str) -> None:
     _, _, status = execute(shared_cluster, pod, "nosuch")
     assert status["reason"] == "InternalError"
     assert 'exec: "nosuch": executable file not found in $PATH' in status["message"]
 
 
-def test_exec_with_a_terminal(shared_cluster: Cluster, pod: str) -> None:
+def test_exec_with_a_terminal(shared_cluster: OneKubelet, pod: str) -> None:
     size = json.dumps({"Width": 132, "Height": 43}).encode()
     typed = [(RESIZE, size), (STDIN, b"tty && stty size; echo $TERM; exit 9\r")]
     out, _, status = execute(shared_cluster, pod, "/bin/bash", "--norc", tty=True, sent=typed)
@@ -124,12 +124,12 @@ def test_exec_with_a_terminal(shared_cluster: Cluster, pod: str) -> None:
     assert status["details"]["causes"][0]["message"] == "9"
 
 
-def test_closing_the_input_of_a_terminal_ends_a_shell(shared_cluster: Cluster, pod: str) -> None:
+def test_closing_the_input_of_a_terminal_ends_a_shell(shared_cluster: OneKubelet, pod: str) -> None:
     _, _, status = execute(shared_cluster, pod, "bash", "--norc", tty=True, sent=[(CLOSE, bytes((STDIN,)))])
     assert status["status"] == "Success"
 
 
-def test_hanging_up_ends_the_command(shared_cluster: Cluster, pod: str) -> None:
+def test_hanging_up_ends_the_command(shared_cluster: OneKubelet, pod: str) -> None:
     async def hang_up() -> None:
         options = ExecOptions(("sh", "-c", "echo up; sleep 633"))
         session = await shared_cluster.kubelets.exec(NODE, "default", pod, "main", options)
@@ -151,7 +151,7 @@ def commands(text: str) -> list[int]:
     return found
 
 
-def test_exec_ends_with_its_container(shared_cluster: Cluster) -> None:
+def test_exec_ends_with_its_container(shared_cluster: OneKubelet) -> None:
     name = shared_cluster.create(container("sleep 600"), restartPolicy="Never", terminationGracePeriodSeconds=1)
     shared_cluster.until(name, is_running, "running")
 

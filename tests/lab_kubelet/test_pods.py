@@ -11,7 +11,7 @@ import pytest
 from lamina.ports.kube import CONFIG_MAPS, NODES
 from tests.lab_kubelet.cluster import (
     NODE,
-    Cluster,
+    OneKubelet,
     condition,
     container,
     is_running,
@@ -26,7 +26,7 @@ from tests.waiting import wait_until
 FOREVER = "sleep 600"
 
 
-def test_node_registers_with_labels_and_amounts(shared_cluster: Cluster) -> None:
+def test_node_registers_with_labels_and_amounts(shared_cluster: OneKubelet) -> None:
     node = shared_cluster.get(NODES, NODE)
     assert node["metadata"]["labels"]["kubernetes.io/hostname"] == NODE
     assert node["metadata"]["labels"]["gpu"] == "on"
@@ -34,7 +34,7 @@ def test_node_registers_with_labels_and_amounts(shared_cluster: Cluster) -> None
     assert condition(node, "Ready") == "True"
 
 
-def test_pod_runs_and_ends_within_its_grace(shared_cluster: Cluster) -> None:
+def test_pod_runs_and_ends_within_its_grace(shared_cluster: OneKubelet) -> None:
     name = shared_cluster.create(container("trap 'echo asked; exit 0' TERM; echo up; while :; do sleep 0.05; done"))
     pod = shared_cluster.until(name, is_running, "running")
     assert pod["status"]["containerStatuses"][0]["containerID"].startswith("lamina://")
@@ -50,7 +50,7 @@ def test_pod_runs_and_ends_within_its_grace(shared_cluster: Cluster) -> None:
     wait_until(lambda: not folder.exists(), "its directory is removed")
 
 
-def test_what_does_not_end_is_killed_with_all_it_made(shared_cluster: Cluster) -> None:
+def test_what_does_not_end_is_killed_with_all_it_made(shared_cluster: OneKubelet) -> None:
     name = shared_cluster.create(container("trap '' TERM; setsid sleep 601 & sleep 602; sleep 603"))
     shared_cluster.until(name, is_running, "running")
     wait_until(lambda: len(marked(f"HOSTNAME={name}\0")) == 3, "three processes")
@@ -65,7 +65,7 @@ def test_what_does_not_end_is_killed_with_all_it_made(shared_cluster: Cluster) -
     ("policy", "code", "ends"),
     [("Never", 0, "Succeeded"), ("Never", 3, "Failed"), ("OnFailure", 0, "Succeeded")],
 )
-def test_pod_that_ends_for_good(shared_cluster: Cluster, policy: str, code: int, ends: str) -> None:
+def test_pod_that_ends_for_good(shared_cluster: OneKubelet, policy: str, code: int, ends: str) -> None:
     name = shared_cluster.create(container(f"echo said; exit {code}"), restartPolicy=policy)
     pod = shared_cluster.until(name, lambda pod: phase(pod) == ends, ends)
     assert state(pod)["terminated"]["exitCode"] == code
@@ -75,13 +75,13 @@ def test_pod_that_ends_for_good(shared_cluster: Cluster, policy: str, code: int,
     shared_cluster.until_gone(name)
 
 
-def test_a_signal_counts_as_in_a_shell(shared_cluster: Cluster) -> None:
+def test_a_signal_counts_as_in_a_shell(shared_cluster: OneKubelet) -> None:
     name = shared_cluster.create(container("kill -11 $$$$"), restartPolicy="Never")
     pod = shared_cluster.until(name, lambda pod: phase(pod) == "Failed", "failed")
     assert state(pod)["terminated"]["exitCode"] == 139
 
 
-def test_crash_loop(shared_cluster: Cluster) -> None:
+def test_crash_loop(shared_cluster: OneKubelet) -> None:
     name = shared_cluster.create(container("echo $(cat ../count) >&2; exit 5"))
     pod = shared_cluster.until(name, lambda pod: waiting(pod) == "CrashLoopBackOff", "backing off")
     assert phase(pod) == "Running"
@@ -94,7 +94,7 @@ def test_crash_loop(shared_cluster: Cluster) -> None:
     assert reasons >= {"Created", "Started", "BackOff"}
 
 
-def test_command_that_is_not_there(shared_cluster: Cluster) -> None:
+def test_command_that_is_not_there(shared_cluster: OneKubelet) -> None:
     missing = {"name": "main", "image": "example", "command": ["nosuch"]}
     never = shared_cluster.create(missing, restartPolicy="Never")
     pod = shared_cluster.until(never, lambda pod: phase(pod) == "Failed", "failed")
@@ -106,7 +106,7 @@ def test_command_that_is_not_there(shared_cluster: Cluster) -> None:
     assert pod["status"]["containerStatuses"][0]["lastState"]["terminated"]["reason"] == "StartError"
 
 
-def test_a_directory_of_path_that_cannot_be_searched_is_skipped(shared_cluster: Cluster, tmp_path: Path) -> None:
+def test_a_directory_of_path_that_cannot_be_searched_is_skipped(shared_cluster: OneKubelet, tmp_path: Path) -> None:
     closed = tmp_path / "closed"
     closed.mkdir()
     (closed / "echo").write_text("not a program")  # root gets "permission denied" only for a file that is there
@@ -123,13 +123,13 @@ def test_a_directory_of_path_that_cannot_be_searched_is_skipped(shared_cluster: 
     closed.chmod(0o755)
 
 
-def test_without_a_command_the_container_sleeps_and_says_so(shared_cluster: Cluster) -> None:
+def test_without_a_command_the_container_sleeps_and_says_so(shared_cluster: OneKubelet) -> None:
     name = shared_cluster.create({"name": "main", "image": "registry.example/app:1"})
     shared_cluster.until(name, is_running, "running")
     wait_until(lambda: [e for e in shared_cluster.events(name) if e["reason"] == "NoCommand"], "its event")
 
 
-def test_programs_of_the_lab_come_first_also_by_their_path_in_an_image(shared_cluster: Cluster) -> None:
+def test_programs_of_the_lab_come_first_also_by_their_path_in_an_image(shared_cluster: OneKubelet) -> None:
     program = shared_cluster.root / "bin" / "tester11"
     program.write_text("#!/bin/sh\necho tested $1\n")
     program.chmod(0o755)
@@ -139,7 +139,7 @@ def test_programs_of_the_lab_come_first_also_by_their_path_in_an_image(shared_cl
         assert shared_cluster.log(name) == "tested a\n"
 
 
-def test_stdin_and_terminal_of_a_container(shared_cluster: Cluster) -> None:
+def test_stdin_and_terminal_of_a_container(shared_cluster: OneKubelet) -> None:
     ends = shared_cluster.create(container("cat; test -t 1 || echo no terminal"), restartPolicy="Never")
     shared_cluster.until(ends, lambda pod: phase(pod) == "Succeeded", "an input that is not wanted is empty")
     assert shared_cluster.log(ends) == "no terminal\n"
@@ -150,7 +150,7 @@ def test_stdin_and_terminal_of_a_container(shared_cluster: Cluster) -> None:
     shared_cluster.until(held, is_running, "an input that is wanted stays open")
 
 
-def test_init_containers_run_in_order_before_the_others(shared_cluster: Cluster) -> None:
+def test_init_containers_run_in_order_before_the_others(shared_cluster: OneKubelet) -> None:
     inits = [container("sleep 0.2; date +%s%N", name="one"), container("date +%s%N", name="two")]
     name = shared_cluster.create(container("date +%s%N"), initContainers=inits, restartPolicy="Never")
     pod = shared_cluster.until(name, lambda pod: phase(pod) == "Succeeded", "succeeded")
@@ -159,7 +159,7 @@ def test_init_containers_run_in_order_before_the_others(shared_cluster: Cluster)
     assert condition(pod, "Initialized") == "True"
 
 
-def test_init_container_that_fails(shared_cluster: Cluster) -> None:
+def test_init_container_that_fails(shared_cluster: OneKubelet) -> None:
     name = shared_cluster.create(
         container(FOREVER), initContainers=[container("exit 2", name="init")], restartPolicy="Never"
     )
@@ -168,7 +168,7 @@ def test_init_container_that_fails(shared_cluster: Cluster) -> None:
     assert condition(pod, "Initialized") == "False"
 
 
-def test_a_sidecar_runs_next_to_the_app_and_ends_after_it(shared_cluster: Cluster) -> None:
+def test_a_sidecar_runs_next_to_the_app_and_ends_after_it(shared_cluster: OneKubelet) -> None:
     side = container("trap 'exit 0' TERM; while :; do sleep 0.05; done", name="side", restartPolicy="Always")
     name = shared_cluster.create(container("sleep 0.3"), initContainers=[side], restartPolicy="Never")
     pod = shared_cluster.until(name, lambda pod: phase(pod) == "Succeeded", "succeeded")
@@ -176,13 +176,13 @@ def test_a_sidecar_runs_next_to_the_app_and_ends_after_it(shared_cluster: Cluste
     assert main["finishedAt"] <= sidecar["finishedAt"]
 
 
-def test_deadline_ends_the_pod(shared_cluster: Cluster) -> None:
+def test_deadline_ends_the_pod(shared_cluster: OneKubelet) -> None:
     name = shared_cluster.create(container(FOREVER), activeDeadlineSeconds=1, terminationGracePeriodSeconds=1)
     pod = shared_cluster.until(name, lambda pod: phase(pod) == "Failed", "failed")
     assert pod["status"]["reason"] == "DeadlineExceeded"
 
 
-def test_environment(shared_cluster: Cluster) -> None:
+def test_environment(shared_cluster: OneKubelet) -> None:
     settings = {"metadata": {"name": "settings", "namespace": "default"}, "data": {"A": "1", "B": "2"}}
     name = shared_cluster.create(
         container(
@@ -213,7 +213,7 @@ def test_environment(shared_cluster: Cluster) -> None:
     assert "LD_LIBRARY_PATH" not in shown
 
 
-def test_probes_decide_readiness_and_restarts(shared_cluster: Cluster) -> None:
+def test_probes_decide_readiness_and_restarts(shared_cluster: OneKubelet) -> None:
     fast: dict[str, Any] = {"periodSeconds": 1, "failureThreshold": 1}
     ready = {"exec": {"command": ["test", "-e", "ready"]}, **fast}
     alive = {"exec": {"command": ["test", "!", "-e", "dead"]}, **fast}
@@ -228,7 +228,7 @@ def test_probes_decide_readiness_and_restarts(shared_cluster: Cluster) -> None:
     assert [event for event in shared_cluster.events(name) if event["reason"] == "Unhealthy"]
 
 
-def test_pod_that_vanished_from_the_api_ends_too(shared_cluster: Cluster) -> None:
+def test_pod_that_vanished_from_the_api_ends_too(shared_cluster: OneKubelet) -> None:
     name = shared_cluster.create(container(FOREVER))
     shared_cluster.until(name, is_running, "running")
     shared_cluster.delete(name, grace_s=0)

@@ -6,7 +6,7 @@ import os
 import signal
 from pathlib import Path
 
-from tests.lab_kubelet.cluster import Cluster, container, is_running, marked, restarts, state
+from tests.lab_kubelet.cluster import OneKubelet, container, is_running, marked, restarts, state
 from tests.waiting import wait_until
 
 STUBBORN = "trap '' TERM; setsid sleep 611 & sleep 612 & sleep 613; sleep 614"
@@ -16,7 +16,7 @@ def shims_of(pid: int) -> list[int]:
     return [int(child) for child in Path(f"/proc/{pid}/task/{pid}/children").read_text().split()]
 
 
-def test_killing_the_kubelet_leaves_no_process(cluster: Cluster) -> None:
+def test_killing_the_kubelet_leaves_no_process(cluster: OneKubelet) -> None:
     cluster.start_kubelet()
     name = cluster.create(container(STUBBORN))
     cluster.until(name, is_running, "running")
@@ -31,7 +31,7 @@ def test_killing_the_kubelet_leaves_no_process(cluster: Cluster) -> None:
     assert [event for event in cluster.events(name) if event["reason"] == "KubeletRestarted"]
 
 
-def test_the_next_kubelet_cleans_up_after_kubelet_and_shims_were_killed(cluster: Cluster) -> None:
+def test_the_next_kubelet_cleans_up_after_kubelet_and_shims_were_killed(cluster: OneKubelet) -> None:
     cluster.start_kubelet()
     name = cluster.create(container(STUBBORN))
     cluster.until(name, is_running, "running")
@@ -50,7 +50,7 @@ def test_the_next_kubelet_cleans_up_after_kubelet_and_shims_were_killed(cluster:
     cluster.until(name, lambda pod: is_running(pod) and restarts(pod) == 1, "it runs again")
 
 
-def test_killing_a_shim_ends_its_container_and_restarts_it(shared_cluster: Cluster) -> None:
+def test_killing_a_shim_ends_its_container_and_restarts_it(shared_cluster: OneKubelet) -> None:
     name = shared_cluster.create(container(STUBBORN))
     shared_cluster.until(name, is_running, "running")
     mine = f"HOSTNAME={name}\0"
@@ -71,13 +71,13 @@ def parent_of(pid: int) -> int:
     return int(Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[1])
 
 
-def test_what_a_container_leaves_behind_ends_with_it(shared_cluster: Cluster) -> None:
+def test_what_a_container_leaves_behind_ends_with_it(shared_cluster: OneKubelet) -> None:
     name = shared_cluster.create(container("setsid sleep 621 & (sleep 622 &) ; exit 0"), restartPolicy="Never")
     shared_cluster.until(name, lambda pod: "terminated" in state(pod), "ended")
     assert marked(f"HOSTNAME={name}\0") == []
 
 
-def test_a_clean_stop_ends_containers_and_says_that_the_node_is_not_ready(cluster: Cluster) -> None:
+def test_a_clean_stop_ends_containers_and_says_that_the_node_is_not_ready(cluster: OneKubelet) -> None:
     cluster.start_kubelet()
     name = cluster.create(container(STUBBORN))
     cluster.until(name, is_running, "running")

@@ -6,7 +6,7 @@ from typing import Any
 from lamina.ports.kube import PODS
 from lamina_lab.kubernetes import objects
 from lamina_lab.scheduler.run import run
-from tests.lab_controllers.cluster import Cluster
+from tests.lab_controllers.cluster import LabInProcess
 from tests.lab_scheduler.extenders import GPU, FakeExtender
 
 
@@ -17,7 +17,7 @@ def pod(name: str, *, gpu: int = 0, cpu: str = "", **spec: Any) -> dict[str, Any
     return {"metadata": {"name": name, "namespace": "default"}, "spec": {"containers": [container], **spec}}
 
 
-class SchedulerCluster(Cluster):
+class SchedulerCluster(LabInProcess):
     """A cluster with a scheduler and an extender; `capacity` is how many GPU pods the extender takes on a node."""
 
     def __init__(self) -> None:

@@ -90,7 +90,7 @@ def node(name: str = "node-0", **labels: str) -> Object:
     return {"metadata": {"name": name, "labels": labels}}
 
 
-class Cluster:
+class AllocatedDevices:
     """Allocates claims one after the other, each with the view that the ones before left."""
 
     def __init__(self, found: list[Object], classes: Iterable[Object] = CLASSES) -> None:

@@ -15,7 +15,7 @@ from lamina_lab.scheduler.devices.search import AllocationError
 from tests.lab_scheduler.device_objects import (
     CLASSES,
     GIB,
-    Cluster,
+    AllocatedDevices,
     capacity,
     claim,
     counter_set,
@@ -40,7 +40,7 @@ def partitioned(**more: Any) -> list[Object]:
 
 
 def test_each_claim_gets_a_device_of_its_own_in_the_published_order() -> None:
-    cluster = Cluster(GPUS)
+    cluster = AllocatedDevices(GPUS)
     assert cluster.devices(claim("a", request())) == ["gpu-0"]
     assert cluster.devices(claim("b", request())) == ["gpu-1"]
     assert cluster.devices(claim("c", request())) is None
@@ -49,12 +49,12 @@ def test_each_claim_gets_a_device_of_its_own_in_the_published_order() -> None:
 
 
 def test_the_result_says_which_device_where() -> None:
-    [result] = Cluster(GPUS).allocate(claim("a", request())) or []
+    [result] = AllocatedDevices(GPUS).allocate(claim("a", request())) or []
     assert result == {"request": "gpu", "driver": "gpu.nvidia.com", "pool": "node-0", "device": "gpu-0"}
 
 
 def test_an_allocation_of_a_local_device_names_its_node() -> None:
-    cluster = Cluster(GPUS)
+    cluster = AllocatedDevices(GPUS)
     cluster.allocate(claim("a", request()))
     field = {"key": "metadata.name", "operator": "In", "values": ["node-0"]}
     assert cluster.allocated[0]["status"]["allocation"]["nodeSelector"] == {
@@ -63,7 +63,7 @@ def test_an_allocation_of_a_local_device_names_its_node() -> None:
 
 
 def test_devices_of_other_nodes_are_out_of_reach() -> None:
-    assert Cluster(GPUS).devices(claim("a", request()), on="node-1") is None
+    assert AllocatedDevices(GPUS).devices(claim("a", request()), on="node-1") is None
 
 
 @pytest.mark.parametrize(
@@ -86,48 +86,48 @@ def test_devices_of_other_nodes_are_out_of_reach() -> None:
     ],
 )
 def test_selectors_choose_devices(selector: str, selected: list[str] | None) -> None:
-    assert Cluster(GPUS).devices(claim("a", request("gpu", "gpu.nvidia.com", selector))) == selected
+    assert AllocatedDevices(GPUS).devices(claim("a", request("gpu", "gpu.nvidia.com", selector))) == selected
 
 
 def test_a_selector_on_an_attribute_that_a_device_lacks_fails_the_allocation() -> None:
     missing = claim("a", request("gpu", "gpu.nvidia.com", "device.attributes['gpu.nvidia.com'].color == 'red'"))
     with pytest.raises(AllocationError, match=r"claim default/a: selector #0: .*'color'"):
-        Cluster(GPUS).devices(missing)
+        AllocatedDevices(GPUS).devices(missing)
 
 
 def test_a_selector_is_evaluated_only_until_there_are_enough_devices() -> None:
     found = slices(gpu("gpu-0"), mig("mig-0", "gpu-0", 0), sets=[counter_set("gpu-0")])
     classes = [{"metadata": {"name": "any"}, "spec": {}}]
     chosen = request("r", "any", "device.attributes['gpu.nvidia.com'].index == 0")
-    assert Cluster(found, classes).devices(claim("a", chosen)) == ["gpu-0"]
+    assert AllocatedDevices(found, classes).devices(claim("a", chosen)) == ["gpu-0"]
     with pytest.raises(AllocationError, match="index"):
-        Cluster(found, classes).devices(claim("a", {**chosen, "exactly": {**chosen["exactly"], "count": 2}}))
+        AllocatedDevices(found, classes).devices(claim("a", {**chosen, "exactly": {**chosen["exactly"], "count": 2}}))
 
 
 def test_an_unknown_class_fails_the_allocation() -> None:
     with pytest.raises(AllocationError, match="claim default/a, request gpu: could not retrieve device class big"):
-        Cluster(GPUS).devices(claim("a", request("gpu", "big")))
+        AllocatedDevices(GPUS).devices(claim("a", request("gpu", "big")))
 
 
 def test_counts_and_all_devices() -> None:
-    assert Cluster(GPUS).devices(claim("a", request(count=2))) == ["gpu-0", "gpu-1"]
-    assert Cluster(GPUS).devices(claim("a", request(count=3))) is None
-    assert Cluster(GPUS).devices(claim("a", request(allocationMode="All"))) == ["gpu-0", "gpu-1"]
-    assert Cluster(GPUS).devices(claim("a", request("m", "mig.nvidia.com", allocationMode="All"))) is None
+    assert AllocatedDevices(GPUS).devices(claim("a", request(count=2))) == ["gpu-0", "gpu-1"]
+    assert AllocatedDevices(GPUS).devices(claim("a", request(count=3))) is None
+    assert AllocatedDevices(GPUS).devices(claim("a", request(allocationMode="All"))) == ["gpu-0", "gpu-1"]
+    assert AllocatedDevices(GPUS).devices(claim("a", request("m", "mig.nvidia.com", allocationMode="All"))) is None
 
 
 def test_all_devices_are_given_only_if_all_are_free() -> None:
-    cluster = Cluster(GPUS)
+    cluster = AllocatedDevices(GPUS)
     cluster.allocate(claim("a", request()))
     assert cluster.devices(claim("b", request(allocationMode="All"))) is None
 
 
 def test_a_claim_has_at_most_32_devices() -> None:
     many = slices(*(gpu(f"gpu-{at}") for at in range(33)))
-    assert len(Cluster(many).devices(claim("a", request(count=32))) or ()) == 32
-    assert Cluster(many).devices(claim("a", request(count=33))) is None
-    assert Cluster(many).devices(claim("a", request("one", count=32), request("two"))) is None
-    assert Cluster(many).devices(claim("a", request(allocationMode="All"))) is None
+    assert len(AllocatedDevices(many).devices(claim("a", request(count=32))) or ()) == 32
+    assert AllocatedDevices(many).devices(claim("a", request(count=33))) is None
+    assert AllocatedDevices(many).devices(claim("a", request("one", count=32), request("two"))) is None
+    assert AllocatedDevices(many).devices(claim("a", request(allocationMode="All"))) is None
 
 
 def test_an_alternative_with_fewer_devices_is_chosen_where_32_are_the_most() -> None:
@@ -139,13 +139,13 @@ def test_an_alternative_with_fewer_devices_is_chosen_where_32_are_the_most() -> 
     def alternatives(name: str, *counts: int) -> Object:
         return {"name": name, "firstAvailable": [wanted(f"s{count}", count) for count in counts]}
 
-    chosen = Cluster(found).allocate(claim("a", alternatives("x", 20, 5), alternatives("y", 20, 12))) or []
+    chosen = AllocatedDevices(found).allocate(claim("a", alternatives("x", 20, 5), alternatives("y", 20, 12))) or []
     assert {result["request"] for result in chosen} == {"x/s20", "y/s12"}
-    assert Cluster(found).devices(claim("a", alternatives("x", 33, 34))) is None
+    assert AllocatedDevices(found).devices(claim("a", alternatives("x", 33, 34))) is None
 
 
 def test_several_claims_of_a_pod_are_allocated_together_or_not_at_all() -> None:
-    cluster = Cluster(GPUS)
+    cluster = AllocatedDevices(GPUS)
     assert cluster.devices(claim("a", request()), claim("b", request(count=2))) is None
     assert cluster.allocated == []
     assert cluster.devices(claim("a", request()), claim("b", request())) == ["gpu-0", "gpu-1"]
@@ -153,11 +153,11 @@ def test_several_claims_of_a_pod_are_allocated_together_or_not_at_all() -> None:
 
 def test_the_search_gives_up_a_device_that_a_later_request_needs() -> None:
     second = request("second", "gpu.nvidia.com", "device.attributes['gpu.nvidia.com'].index == 0")
-    assert Cluster(GPUS).devices(claim("a", request("first"), second)) == ["gpu-1", "gpu-0"]
+    assert AllocatedDevices(GPUS).devices(claim("a", request("first"), second)) == ["gpu-1", "gpu-0"]
 
 
 def test_shares_fill_a_device_up_to_its_capacity() -> None:
-    cluster = Cluster(SHARED)
+    cluster = AllocatedDevices(SHARED)
     half = request(capacity=capacity(memory="40Gi", cores="30"))
     found = cluster.allocate(claim("a", half)) or []
     assert found[0]["consumedCapacity"] == {"memory": "40Gi", "cores": "30"}
@@ -170,7 +170,7 @@ def test_shares_fill_a_device_up_to_its_capacity() -> None:
 
 
 def test_a_request_without_an_amount_takes_the_default_which_is_the_whole_memory() -> None:
-    cluster = Cluster(SHARED)
+    cluster = AllocatedDevices(SHARED)
     [whole] = cluster.allocate(claim("a", request())) or []
     assert whole["consumedCapacity"] == {"memory": "80Gi", "cores": "0"}
     assert cluster.devices(claim("b", request(capacity=capacity(memory="1Gi")))) == ["gpu-1"]
@@ -178,19 +178,19 @@ def test_a_request_without_an_amount_takes_the_default_which_is_the_whole_memory
 
 
 def test_compute_runs_out_before_memory() -> None:
-    cluster = Cluster(slices(gpu("gpu-0", shareable=True)))
+    cluster = AllocatedDevices(slices(gpu("gpu-0", shareable=True)))
     most = request(capacity=capacity(memory="1Gi", cores="60"))
     assert cluster.devices(claim("a", most)) == ["gpu-0"]
     assert cluster.devices(claim("b", most)) is None
 
 
 def test_a_request_for_a_capacity_that_no_device_has_is_not_served() -> None:
-    assert Cluster(SHARED).devices(claim("a", request(capacity=capacity(bandwidth="1")))) is None
+    assert AllocatedDevices(SHARED).devices(claim("a", request(capacity=capacity(bandwidth="1")))) is None
 
 
 def test_one_claim_may_take_two_shares_of_one_device() -> None:
     part = capacity(memory="10Gi")
-    assert Cluster(SHARED).devices(claim("a", request("x", capacity=part), request("y", capacity=part))) == [
+    assert AllocatedDevices(SHARED).devices(claim("a", request("x", capacity=part), request("y", capacity=part))) == [
         "gpu-0",
         "gpu-0",
     ]
@@ -230,7 +230,7 @@ def test_partitions_and_the_whole_gpu_exclude_each_other() -> None:
         ("mig.nvidia.com", "device.attributes['gpu.nvidia.com'].profile == '2g'"),
         ("mig.nvidia.com", "device.attributes['gpu.nvidia.com'].profile == '1g'"),
     ))  # fmt: skip
-    cluster = Cluster(partitioned())
+    cluster = AllocatedDevices(partitioned())
     assert cluster.devices(claim("a", pair)) == ["mig-01"]
     assert cluster.devices(claim("b", whole)) is None
     assert cluster.devices(claim("c", single), claim("d", single)) == ["mig-2", "mig-3"]
@@ -244,7 +244,7 @@ def test_partitions_and_the_whole_gpu_exclude_each_other() -> None:
 
 
 def test_shares_of_a_gpu_take_its_counters_once() -> None:
-    cluster = Cluster(partitioned(shareable=True))
+    cluster = AllocatedDevices(partitioned(shareable=True))
     part = request(capacity=capacity(memory="10Gi"))
     assert cluster.devices(claim("a", part), claim("b", part)) == ["gpu-0", "gpu-0"]
     assert cluster.devices(claim("c", request("m", "mig.nvidia.com"))) is None
@@ -260,10 +260,10 @@ def test_devices_that_are_ruled_out_after_their_counters_were_taken_keep_them() 
     taint = {"key": "gpu.nvidia.com/xid", "effect": "NoSchedule"}
     found = partitioned(taints=[taint])
     classes = [{"metadata": {"name": "any"}, "spec": {}}, *CLASSES]
-    assert Cluster(found, classes).devices(claim("a", request("r", "any"))) is None
-    assert Cluster(found, classes).devices(claim("b", request("r", "mig.nvidia.com"))) == ["mig-01"]
+    assert AllocatedDevices(found, classes).devices(claim("a", request("r", "any"))) is None
+    assert AllocatedDevices(found, classes).devices(claim("b", request("r", "mig.nvidia.com"))) == ["mig-01"]
     same = [{"requests": [], "matchAttribute": "gpu.nvidia.com/profile"}]
-    assert Cluster(partitioned(), classes).devices(claim("c", request("r", "any"), constraints=same)) is None
+    assert AllocatedDevices(partitioned(), classes).devices(claim("c", request("r", "any"), constraints=same)) is None
 
 
 def test_all_devices_must_satisfy_the_constraints() -> None:
@@ -273,7 +273,7 @@ def test_all_devices_must_satisfy_the_constraints() -> None:
         {"name": "one", "deviceClassName": "gpu.nvidia.com"},
     ]
     with pytest.raises(AllocationError, match="a claim constraint would not be satisfied"):
-        Cluster(GPUS).devices(claim("a", {"name": "r", "firstAvailable": alternatives}, constraints=same))
+        AllocatedDevices(GPUS).devices(claim("a", {"name": "r", "firstAvailable": alternatives}, constraints=same))
 
 
 def test_equal_and_different_attributes() -> None:
@@ -281,32 +281,32 @@ def test_equal_and_different_attributes() -> None:
     found = slices(*parts, sets=[counter_set("gpu-0"), counter_set("gpu-1")])
     requests = [request("x", "mig.nvidia.com"), request("y", "mig.nvidia.com")]
     parent = "gpu.nvidia.com/parentUUID"
-    assert Cluster(found).devices(claim("a", *requests)) == ["mig-0-0", "mig-1-0"]
+    assert AllocatedDevices(found).devices(claim("a", *requests)) == ["mig-0-0", "mig-1-0"]
     same = [{"requests": [], "matchAttribute": parent}]
-    assert Cluster(found).devices(claim("a", *requests, constraints=same)) == ["mig-0-0", "mig-0-1"]
+    assert AllocatedDevices(found).devices(claim("a", *requests, constraints=same)) == ["mig-0-0", "mig-0-1"]
     distinct = [{"requests": ["x", "y"], "distinctAttribute": parent}]
-    assert Cluster(found).devices(claim("a", *requests, constraints=distinct)) == ["mig-0-0", "mig-1-0"]
+    assert AllocatedDevices(found).devices(claim("a", *requests, constraints=distinct)) == ["mig-0-0", "mig-1-0"]
     three = [*requests, request("z", "mig.nvidia.com")]
-    assert Cluster(found).devices(claim("a", *three, constraints=same)) is None
+    assert AllocatedDevices(found).devices(claim("a", *three, constraints=same)) is None
     only = [{"requests": ["x"], "matchAttribute": parent}]
-    assert Cluster(found).devices(claim("a", *three, constraints=only)) == ["mig-0-0", "mig-1-0", "mig-0-1"]
+    assert AllocatedDevices(found).devices(claim("a", *three, constraints=only)) == ["mig-0-0", "mig-1-0", "mig-0-1"]
     unknown = [{"requests": [], "matchAttribute": "gpu.nvidia.com/color"}]
-    assert Cluster(found).devices(claim("a", *requests, constraints=unknown)) is None
+    assert AllocatedDevices(found).devices(claim("a", *requests, constraints=unknown)) is None
 
 
 def test_taints_keep_devices_free_unless_tolerated() -> None:
     taint = {"key": "gpu.nvidia.com/xid", "value": "79", "effect": "NoSchedule"}
     found = slices(gpu("gpu-0", taints=[taint]), gpu("gpu-1"))
-    assert Cluster(found).devices(claim("a", request())) == ["gpu-1"]
+    assert AllocatedDevices(found).devices(claim("a", request())) == ["gpu-1"]
     tolerations = [{"key": "gpu.nvidia.com/xid", "operator": "Exists"}]
-    [result] = Cluster(found).allocate(claim("a", request(tolerations=tolerations))) or []
+    [result] = AllocatedDevices(found).allocate(claim("a", request(tolerations=tolerations))) or []
     assert (result["device"], result["tolerations"]) == ("gpu-0", tolerations)
     harmless = slices(gpu("gpu-0", taints=[{**taint, "effect": "None"}]))
-    assert Cluster(harmless).devices(claim("a", request())) == ["gpu-0"]
+    assert AllocatedDevices(harmless).devices(claim("a", request())) == ["gpu-0"]
 
 
 def test_admin_access_shares_devices_in_use_and_takes_nothing() -> None:
-    cluster = Cluster(GPUS)
+    cluster = AllocatedDevices(GPUS)
     cluster.allocate(claim("a", request(allocationMode="All")))
     admin = request(allocationMode="All", adminAccess=True)
     found = cluster.allocate(claim("b", admin)) or []
@@ -323,10 +323,10 @@ def test_the_first_available_alternative_is_chosen() -> None:
         share = wanted("share", "gpu.nvidia.com", capacity=capacity(memory="10Gi"))
         return {"name": "any", "firstAvailable": [wanted("mig", "mig.nvidia.com"), share]}
 
-    cluster = Cluster(SHARED)
+    cluster = AllocatedDevices(SHARED)
     found = cluster.allocate(claim("a", alternatives())) or []
     assert (found[0]["request"], found[0]["device"]) == ("any/share", "gpu-0")
-    cluster = Cluster(partitioned(shareable=True))
+    cluster = AllocatedDevices(partitioned(shareable=True))
     assert [result["request"] for result in cluster.allocate(claim("a", alternatives())) or ()] == ["any/mig"]
 
 
@@ -335,7 +335,7 @@ def test_configuration_of_class_and_claim_is_in_the_result() -> None:
         return {"opaque": {"driver": "gpu.nvidia.com", "parameters": {"interval": interval}}, **more}
 
     classes = [device_class("gpu.nvidia.com", "gpu", config=[config("Short")])]
-    cluster = Cluster(GPUS, classes)
+    cluster = AllocatedDevices(GPUS, classes)
     wanted = [config("Long", requests=["gpu"]), config("Medium", requests=["other"]), config("Default")]
     cluster.allocate(claim("a", request(), config=wanted))
     found = cluster.allocated[0]["status"]["allocation"]["devices"]["config"]
@@ -349,18 +349,18 @@ def test_configuration_of_class_and_claim_is_in_the_result() -> None:
 def test_nothing_is_allocated_from_an_incomplete_pool() -> None:
     found = slices(gpu("gpu-0"))
     found[0]["spec"]["pool"]["resourceSliceCount"] = 2
-    assert Cluster(found).devices(claim("a", request())) is None
+    assert AllocatedDevices(found).devices(claim("a", request())) is None
     with pytest.raises(
         AllocationError, match=r"asks for all devices, but pool gpu\.nvidia\.com/node-0 has 1 of 2 slices"
     ):
-        Cluster(found).devices(claim("a", request(allocationMode="All")))
+        AllocatedDevices(found).devices(claim("a", request(allocationMode="All")))
 
 
 def test_slices_of_an_older_generation_are_ignored() -> None:
     old, new = slices(gpu("gpu-0"), gpu("gpu-1")), slices(gpu("gpu-7"), generation=2)
     new[0]["metadata"]["name"] = "node-0-c"
     for order in ([*old, *new], [*new, *old]):
-        assert Cluster(order).devices(claim("a", request())) == ["gpu-7"]
+        assert AllocatedDevices(order).devices(claim("a", request())) == ["gpu-7"]
 
 
 @pytest.mark.parametrize(
@@ -372,7 +372,7 @@ def test_slices_of_an_older_generation_are_ignored() -> None:
     ],
 )
 def test_nothing_is_allocated_from_a_pool_that_contradicts_itself(devices: list[Object]) -> None:
-    assert Cluster(slices(*devices, sets=[counter_set("gpu-0")])).devices(claim("a", request())) is None
+    assert AllocatedDevices(slices(*devices, sets=[counter_set("gpu-0")])).devices(claim("a", request())) is None
 
 
 def test_pools_with_binding_conditions_are_tried_last() -> None:
@@ -380,7 +380,7 @@ def test_pools_with_binding_conditions_are_tried_last() -> None:
     first = slices(waiting, pool="node-0")
     second = slices(gpu("gpu-5"), pool="zz")
     second[0]["spec"]["nodeName"] = "node-0"
-    cluster = Cluster([*first, *second])
+    cluster = AllocatedDevices([*first, *second])
     assert cluster.devices(claim("a", request())) == ["gpu-5"]
     [result] = cluster.allocate(claim("b", request())) or []
     assert (result["device"], result["bindingConditions"]) == ("gpu-0", ["lamina.dev/Prepared"])
@@ -399,7 +399,7 @@ def test_devices_for_nodes_with_a_label() -> None:
 
 @given(st.lists(st.tuples(st.integers(1, 90), st.integers(0, 110), st.booleans()), max_size=14))
 def test_no_sequence_of_claims_exceeds_a_capacity(steps: list[tuple[int, int, bool]]) -> None:
-    cluster = Cluster(SHARED)
+    cluster = AllocatedDevices(SHARED)
     for number, (gib, cores, free) in enumerate(steps):
         wanted = request(capacity=capacity(memory=f"{gib}Gi", cores=str(cores)))
         cluster.allocate(claim(f"c{number}", wanted))

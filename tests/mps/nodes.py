@@ -9,7 +9,7 @@ from lamina.mps.shared_memory import SharedMemory
 from lamina.ports.files import Files
 from lamina.ports.mounts import FakeMounts
 from lamina.ports.mps import FakeMps, Home, MpsServiceDown
-from tests.agent.mps import FACTS, Node
+from tests.agent.mps import FACTS, MpsNode
 from tests.worlds.deaths import Died, Life, MortalPort
 
 SIZE_MIB = 256
@@ -66,7 +66,7 @@ class _Program:
         await FakeMps.end(self._served, home)
 
 
-class ServedNode(Node):
+class ServedNode(MpsNode):
     """A node whose MPS daemons are run by the service."""
 
     mps: ServedMps

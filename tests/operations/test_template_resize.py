@@ -12,7 +12,7 @@ from lamina.errors import BadInput, Outside
 from lamina.operations.template_resize import PAUSED, TemplateResizer
 from lamina.ports.kube import DAEMON_SETS, DEPLOYMENTS, REPLICA_SETS, Kube
 from lamina_lab.controllers.run import run
-from tests.lab_controllers.cluster import Cluster, Kubelet, deployment, template
+from tests.lab_controllers.cluster import Kubelet, LabInProcess, deployment, template
 from tests.worlds.clocks import settle
 from tests.worlds.deaths import Died, Life, MortalPort
 
@@ -20,8 +20,8 @@ GPU = {"limits": {"nvidia.com/gpu": "1", "nvidia.com/gpumem": "4000"}}
 
 
 @pytest.fixture
-async def cluster() -> AsyncIterator[Cluster]:
-    made = Cluster()
+async def cluster() -> AsyncIterator[LabInProcess]:
+    made = LabInProcess()
     await made.add_node("n1")
     made.run(run(made.kube, made.clock, node_grace=1e9))
     made.run(Kubelet(made.api).run())
@@ -30,19 +30,19 @@ async def cluster() -> AsyncIterator[Cluster]:
     await made.stop()
 
 
-async def web(cluster: Cluster, **spec: Any) -> set[str]:
+async def web(cluster: LabInProcess, **spec: Any) -> set[str]:
     """The names of the pods of a Deployment that runs."""
     await cluster.create(DEPLOYMENTS, deployment(template=template({"app": "web"}, resources=GPU), **spec))
     await settle(1000)
     return names(cluster)
 
 
-def names(cluster: Cluster) -> set[str]:
+def names(cluster: LabInProcess) -> set[str]:
     return {pod["metadata"]["name"] for pod in cluster.pods()}
 
 
 async def resize(
-    cluster: Cluster, kube: Kube | None = None, *, which: str = "deploy/web", rollout: bool = False
+    cluster: LabInProcess, kube: Kube | None = None, *, which: str = "deploy/web", rollout: bool = False
 ) -> str:
     templates = TemplateResizer(kube or cluster.kube, cluster.clock, DEFAULT)
     work = asyncio.ensure_future(templates.resize("default", which, "", WantedSize(6000, 30), rollout=rollout))
@@ -52,7 +52,7 @@ async def resize(
     return await work
 
 
-def memory(cluster: Cluster) -> set[str]:
+def memory(cluster: LabInProcess) -> set[str]:
     return {
         each["spec"]["template"]["spec"]["containers"][0]["resources"]["limits"]["nvidia.com/gpumem"]
         for resource in (DEPLOYMENTS, REPLICA_SETS)
@@ -60,7 +60,7 @@ def memory(cluster: Cluster) -> set[str]:
     }
 
 
-async def test_the_pods_of_a_deployment_stay_and_later_ones_have_the_new_size(cluster: Cluster) -> None:
+async def test_the_pods_of_a_deployment_stay_and_later_ones_have_the_new_size(cluster: LabInProcess) -> None:
     before = await web(cluster, replicas=3)
     answer = await resize(cluster)
     await settle(1000)
@@ -75,7 +75,7 @@ async def test_the_pods_of_a_deployment_stay_and_later_ones_have_the_new_size(cl
     assert await resize(cluster) == "The template of Deployment web has this size already."
 
 
-async def test_a_crash_at_any_write_replaces_no_pod_and_the_next_try_ends_it(cluster: Cluster) -> None:
+async def test_a_crash_at_any_write_replaces_no_pod_and_the_next_try_ends_it(cluster: LabInProcess) -> None:
     before, at = await web(cluster, replicas=2), 0
     while True:
         life = Life(at)
@@ -97,7 +97,7 @@ async def test_a_crash_at_any_write_replaces_no_pod_and_the_next_try_ends_it(clu
         before = await web(cluster, replicas=2)
 
 
-async def test_a_deployment_that_is_paused_already_stays_paused(cluster: Cluster) -> None:
+async def test_a_deployment_that_is_paused_already_stays_paused(cluster: LabInProcess) -> None:
     before = await web(cluster)
     await cluster.change(DEPLOYMENTS, "web", {"spec": {"paused": True}})
     await resize(cluster)
@@ -106,7 +106,7 @@ async def test_a_deployment_that_is_paused_already_stays_paused(cluster: Cluster
     assert (await cluster.get(DEPLOYMENTS, "web"))["spec"]["paused"]
 
 
-async def test_a_template_changed_at_once_would_replace_the_pods(cluster: Cluster) -> None:
+async def test_a_template_changed_at_once_would_replace_the_pods(cluster: LabInProcess) -> None:
     """What the steps are for, and what --rollout asks for."""
     before = await web(cluster)
     answer = await resize(cluster, rollout=True)
@@ -115,14 +115,14 @@ async def test_a_template_changed_at_once_would_replace_the_pods(cluster: Cluste
     assert not names(cluster) & before
 
 
-async def test_during_a_rollout_a_template_is_left_alone(cluster: Cluster) -> None:
+async def test_during_a_rollout_a_template_is_left_alone(cluster: LabInProcess) -> None:
     await web(cluster)
     await cluster.change(DEPLOYMENTS, "web", {"spec": {"template": {"metadata": {"annotations": {"new": "1"}}}}})
     with pytest.raises(BadInput, match="Deployment web has a rollout that has not ended; wait for it"):
         await resize(cluster)
 
 
-async def test_a_deployment_without_a_controller_stays_paused_and_says_so(cluster: Cluster) -> None:
+async def test_a_deployment_without_a_controller_stays_paused_and_says_so(cluster: LabInProcess) -> None:
     await web(cluster)
     await cluster.stop()
     with pytest.raises(Outside, match="Deployment web is still paused"):
@@ -130,7 +130,7 @@ async def test_a_deployment_without_a_controller_stays_paused_and_says_so(cluste
 
 
 @pytest.mark.parametrize(("strategy", "changed"), [("OnDelete", True), ("RollingUpdate", False)])
-async def test_daemon_sets_say_what_happens(cluster: Cluster, strategy: str, changed: bool) -> None:
+async def test_daemon_sets_say_what_happens(cluster: LabInProcess, strategy: str, changed: bool) -> None:
     labels = {"app": "db"}
     spec = {"selector": {"matchLabels": labels}, "template": template(labels, resources=GPU)}
     db = {"metadata": {"name": "db", "namespace": "default"}, "spec": {**spec, "updateStrategy": {"type": strategy}}}

@@ -125,7 +125,9 @@ def test_instances_can_be_read_from_outside(machine: Machine) -> None:
     assert found == [(devices[0][0], first, "3g.20gb", 0), (devices[1][0], first, "3g.20gb", 4)]
 
 
-def test_a_process_sees_one_device_with_the_memory_and_multiprocessors_of_its_instance(machine: Machine) -> None:
+def test_a_process_sees_one_device_with_the_memory_and_multiprocessors_of_its_instance(
+    machine: Machine,
+) -> None:
     (first, name), _ = script(machine, PARTITION, json.dumps([[19, 0, 0, 1], [9, 2, 4, 4]]))
     assert name == "NVIDIA A100-SXM4-40GB MIG 1g.5gb"
     for env in ({"NVIDIA_VISIBLE_DEVICES": first}, {"CUDA_VISIBLE_DEVICES": first}):

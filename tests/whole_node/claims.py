@@ -16,7 +16,7 @@ from lamina.ports.kubelet import draplugin_pb2 as messages
 from lamina_lab.kubernetes.resource_slices import newest_slices
 from lamina_lab.scheduler.devices.allocator import Allocator
 from tests.whole_node.kinds import NODE
-from tests.whole_node.kubelet import Running, started
+from tests.whole_node.kubelet import Started, started
 from tests.worlds.deaths import Died
 
 CLAIMS: dict[str, Object] = {
@@ -49,7 +49,7 @@ class Claim:
     memory_mib: int = 0
     """What it has of a GPU; 0 where it has all of it, or a MIG device."""
     place: Placed | None = None
-    running: Running | None = None
+    running: Started | None = None
     reason: str = ""
     over: bool = False
 

@@ -13,7 +13,7 @@ from lamina.core.quantities import MIB
 from lamina.enforcement import read_limits
 from lamina.placement.state.modes import mode_of_all
 from lamina.ports.kube import PODS
-from tests.whole_node.kubelet import Container, Running
+from tests.whole_node.kubelet import Container, Started
 from tests.whole_node.world import CARD, FACTS, GPUS, World
 
 SLOTS = 10
@@ -142,14 +142,14 @@ async def _may_use_no_more_than_counts(world: World, uid: str, container: Contai
         assert device.cores_percent <= share.cores, f"more time than counts as taken: {device} {share}"
 
 
-def _nothing_was_touched(running: Running, *, resized: bool = False) -> None:
+def _nothing_was_touched(running: Started, *, resized: bool = False) -> None:
     for path, text in running.specs.items():
         assert path.exists() and path.read_text() == text, "the CDI spec of a running container was changed"
     if running.limits is not None and not resized:
         assert read_limits(Path(running.mounts["/run/lamina/limits"])) == running.limits, "its limits were changed"
 
 
-def _has_its_grant(world: World, running: Running, grant: ContainerGrant) -> None:
+def _has_its_grant(world: World, running: Started, grant: ContainerGrant) -> None:
     shares = sorted(grant.shares, key=lambda each: (GPUS.index(each.gpu), each.mig.start if each.mig else 0))
     assert (PIPE in running.env) == (shares[0].mode is Mode.MPS)
     if shares[0].mode is Mode.MPS:
@@ -174,7 +174,7 @@ def _has_its_grant(world: World, running: Running, grant: ContainerGrant) -> Non
     )
 
 
-def _is_a_client(world: World, running: Running, gpu: str) -> None:
+def _is_a_client(world: World, running: Started, gpu: str) -> None:
     assert running.daemon is not None and world.mps.daemons.get(gpu) is running.daemon, "its daemon of MPS is gone"
     assert gpu in world.nvml.exclusive
     assert running.mounts[running.env[PIPE]] == str(world.root / "mps" / gpu / "pipe")
@@ -185,7 +185,7 @@ def _device(world: World, gpu: str, place: Placed) -> str:
     return next((each.uuid for each in there if Placed(each.profile, each.start) == place), f"none at {place}")
 
 
-def _has_its_devices(world: World, container: Container, running: Running) -> dict[str, Mode]:
+def _has_its_devices(world: World, container: Container, running: Started) -> dict[str, Mode]:
     """The GPUs that kubelet gave the container, by the mode in which it has them."""
     ids = [id for each in container.devices.values() for id in each]
     units = {unit_uuid(id) for id in ids}
@@ -203,7 +203,7 @@ def _has_its_devices(world: World, container: Container, running: Running) -> di
     return {parts.get(unit, unit): Mode.MIG if unit in parts else shared for unit in units}
 
 
-def _observed(running: Running) -> list[str]:
+def _observed(running: Started) -> list[str]:
     return running.env["NVIDIA_VISIBLE_DEVICES"].split(",")
 
 

@@ -37,7 +37,7 @@ class _Context:
 
 
 @dataclass
-class Running:
+class Started:
     """What a container started with: its environment, host paths by its own, limits, and its grant if it has one."""
 
     env: dict[str, str]
@@ -55,7 +55,7 @@ class Container:
     init: bool = False
     devices: dict[str, list[str]] = field(default_factory=dict)
     names: list[str] = field(default_factory=list)
-    running: Running | None = None
+    running: Started | None = None
     done: bool = False
     reason: str = UNTRIED
 
@@ -196,9 +196,9 @@ def _containers(spec: dict[str, Any]) -> list[Container]:
     return found
 
 
-def started(specs: dict[Path, str]) -> Running:
+def started(specs: dict[Path, str]) -> Started:
     """What a container starts with."""
-    running = Running({}, {}, specs, None)
+    running = Started({}, {}, specs, None)
     for text in specs.values():
         edits = json.loads(text)["devices"][0]["containerEdits"]
         running.env |= dict(each.split("=", 1) for each in edits["env"])

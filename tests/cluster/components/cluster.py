@@ -13,7 +13,7 @@ from tests.cluster.components import binaries, fitness, gpus, guard, own_images
 from tests.cluster.components.api_socket import Object
 from tests.cluster.components.commands import Unavailable
 from tests.cluster.components.control import ControlPlane
-from tests.cluster.components.node import Node
+from tests.cluster.components.node import RealNode
 from tests.cluster.components.steps import Steps
 
 
@@ -27,7 +27,7 @@ class RealCluster:
             self.binaries = binaries.find()
         self.folder = Path(tempfile.mkdtemp(prefix="lamina-stage-"))
         self.group = self.folder.name
-        self.nodes: list[Node] = []
+        self.nodes: list[RealNode] = []
         self._control: ControlPlane | None = None
         self._guard, self._leash = self._start_guard()
         try:
@@ -57,12 +57,12 @@ class RealCluster:
             for number, machine in enumerate(machines, 1):
                 folder = self.folder / "nodes" / f"node{number}"
                 self.nodes.append(
-                    Node(number, len(machines), folder, self.group, machine, driver, self._control, self.binaries)
+                    RealNode(number, len(machines), folder, self.group, machine, driver, self._control, self.binaries)
                 )
             with ThreadPoolExecutor() as pool:
                 list(pool.map(self._start_node, self.nodes))
 
-    def _start_node(self, node: Node) -> None:
+    def _start_node(self, node: RealNode) -> None:
         node.start_containerd()
         for image in self.images:
             node.load(image)

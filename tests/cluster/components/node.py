@@ -14,7 +14,7 @@ from tests.cluster.components.gpus import Gpus
 from tests.cluster.components.sandboxes import Sandbox
 
 
-class Node:
+class RealNode:
     """A node of the cluster, number 1 to `count`. `group` is its control group, in all hierarchies."""
 
     def __init__(

@@ -22,7 +22,7 @@ from tests.cluster.components import network
 from tests.cluster.components.cluster import RealCluster
 from tests.cluster.components.commands import Unavailable
 from tests.cluster.components.daemons import Daemon
-from tests.cluster.components.node import Node
+from tests.cluster.components.node import RealNode
 
 LAMINA = (sys.executable, "-m", "lamina")
 SOURCES = os.pathsep.join(str(Path(package.__file__).parents[1]) for package in (lamina, lamina_lab))
@@ -44,7 +44,7 @@ class Processes:
         self,
         cluster: RealCluster,
         config: Config | None = None,
-        nodes: Sequence[Node] | None = None,
+        nodes: Sequence[RealNode] | None = None,
         replicas: int = 1,
         *,
         dra: bool = False,
@@ -97,13 +97,13 @@ class Processes:
         """What programs of Lamina see."""
         return {"PATH": "/usr/bin:/bin", "HOME": "/root", "PYTHONPATH": SOURCES}
 
-    def _agent(self, node: Node) -> Daemon:
+    def _agent(self, node: RealNode) -> Daemon:
         words = ["agent", "--node", node.name, "--kubeconfig", self._cluster.control.kubeconfig]
         words += ["--driver-dir", node.gpus.driver, *self._of_claims]
         environment = self.environment | node.gpus.environment
         return Daemon(node.sandbox, "agent", [*LAMINA, *words], environment, self._folder / f"agent-{node.name}.log")
 
-    def _mps(self, node: Node) -> Daemon:
+    def _mps(self, node: RealNode) -> Daemon:
         words = ["mps", "--mps-control", node.gpus.driver / "nvidia-cuda-mps-control"]
         environment = self.environment | node.gpus.environment
         return Daemon(node.sandbox, "mps", [*LAMINA, *words], environment, self._folder / f"mps-{node.name}.log")
@@ -143,7 +143,7 @@ class Processes:
             return NONSENSE in str(refused)
         return False
 
-    def reboot(self, node: Node) -> None:
+    def reboot(self, node: RealNode) -> None:
         """Start the agent and the MPS service of a node that was rebooted."""
         self.mps[node.name] = self._mps(node)
         self.mps[node.name].start()

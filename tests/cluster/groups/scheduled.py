@@ -20,8 +20,8 @@ from lamina.ports.kube import (
     Object,
 )
 from tests.cluster.deciding import deciding, prepare, served
-from tests.controller.cluster import admitted_pod
 from tests.waiting import until
+from tests.worlds.objects import admitted_pod
 
 NODE_NAMES = ("node-0", "node-1", "node-2")
 GATES = ("GenericWorkload", "GangScheduling")

@@ -12,8 +12,8 @@ from bench.control_plane import NoPrograms
 from lamina.dialects.groups import KUBERNETES, SCHEDULER_PLUGINS
 from tests.cluster.deciding import all_placed, placed
 from tests.cluster.groups.scheduled import NODE_NAMES, GroupCluster, group_cluster
-from tests.controller.cluster import MIB
 from tests.waiting import until
+from tests.worlds.objects import MIB
 
 
 @pytest.fixture(params=[SCHEDULER_PLUGINS, KUBERNETES])

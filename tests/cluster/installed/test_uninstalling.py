@@ -8,7 +8,7 @@ import pytest
 from tests.cluster.components.cluster import RealCluster
 from tests.cluster.components.commands import Unavailable
 from tests.cluster.components.installation import Installation
-from tests.cluster.components.node import Node
+from tests.cluster.components.node import RealNode
 from tests.cluster.installed.queries import (
     NAMESPACE,
     SEEN,
@@ -62,7 +62,7 @@ def metadata(cluster: RealCluster) -> list[str]:
     return found
 
 
-def files(node: Node) -> list[str]:
+def files(node: RealNode) -> list[str]:
     """What is left in the folders in which agents write."""
     inside = "find /var/run/cdi /var/lib/lamina /run/nvidia /var/lib/kubelet/device-plugins -type f -o -type s"
     found = node.sandbox.run("sh", "-c", f"{inside} 2>/dev/null; true").split()
@@ -70,7 +70,7 @@ def files(node: Node) -> list[str]:
     return [path for path in found if not path.endswith(of_kubelet)]
 
 
-def forget(node: Node) -> None:
+def forget(node: RealNode) -> None:
     """Have kubelet forget what plugins offered, which it else does after five minutes."""
     node.kubelet.stop()
     (node.folder / "disk/lib" / CHECKPOINT).unlink()

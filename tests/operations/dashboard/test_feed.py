@@ -30,7 +30,7 @@ from tests.waiting import until
 DOWN = "the Kubernetes server does not answer"
 
 
-class Running:
+class RunningFeed:
     """A feed on a cluster."""
 
     def __init__(self, kube: FakeKube) -> None:
@@ -53,8 +53,8 @@ class Running:
 
 
 @asynccontextmanager
-async def feed(kube: FakeKube) -> AsyncIterator[Running]:
-    running = Running(kube)
+async def feed(kube: FakeKube) -> AsyncIterator[RunningFeed]:
+    running = RunningFeed(kube)
     try:
         yield running
     finally:
