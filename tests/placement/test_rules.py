@@ -8,39 +8,8 @@ from lamina.core.ledger import Taken, taken_by
 from lamina.core.requests import ContainerRequest, GpuSelector
 from lamina.placement import Cause, NodeState, PodPlacement, fit
 from lamina.placement.rules.refusal import refusal_of_shares
+from tests.placement.edges import EDGES, LIGHT
 from tests.placement.nodes import ask, gpus, missed, node, placed, request, uuids
-
-IDLE = Taken()
-LIGHT = Taken(1, 100, 0)
-WHOLE = Taken(1, 32768, 100, True)
-
-
-EDGES = [
-    (ask(32768), IDLE, None),
-    (ask(32769), IDLE, Cause.SIZE),
-    (ask(32668), LIGHT, None),
-    (ask(32669), LIGHT, Cause.MEMORY),
-    (ask(percent=100), IDLE, None),
-    (ask(percent=100), LIGHT, Cause.MEMORY),
-    (ask(percent=99), LIGHT, None),
-    (ask(1, 40), Taken(1, 1, 60), None),
-    (ask(1, 41), Taken(1, 1, 60), Cause.CORES),
-    (ask(1, 0), Taken(1, 1, 99), None),
-    (ask(1, 0), Taken(2, 2, 100), Cause.TIME),
-    (ask(1, 1), Taken(2, 2, 100), Cause.CORES),
-    (ask(1, 100), IDLE, None),
-    (ask(1, 100), LIGHT, Cause.NOT_IDLE),
-    (ask(1, 99), LIGHT, None),
-    (ask(1), Taken(9, 9, 0), None),
-    (ask(1), Taken(10, 10, 0), Cause.SLOTS),
-    (ask(), IDLE, None),
-    (ask(), LIGHT, Cause.NOT_IDLE),
-    (ask(), WHOLE, Cause.NOT_IDLE),
-    (ask(1), WHOLE, Cause.HELD),
-    (ask(1), Taken(1, 1, 0, True), Cause.HELD),
-    (ask(1), Taken(12, 90000, 300), Cause.SLOTS),
-]
-"""A container, what others have of the GPU, and why the GPU does not take the container."""
 
 
 @pytest.mark.parametrize(("container", "taken", "cause"), EDGES)

@@ -6,14 +6,18 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from lamina.core.gpus import Gpu
-from lamina.core.requests import GpuSelector, PodRequest
+from lamina.core.ledger import Taken
+from lamina.core.requests import ContainerRequest, GpuSelector, PodRequest
 from lamina.placement import (
+    FITS,
+    Cause,
     NodeState,
     NodeTable,
     Survey,
     alike,
 )
 from lamina.placement.state import table as table_module
+from tests.placement.edges import EDGES
 from tests.placement.nodes import ask, gpus, node, request
 from tests.placement.strategies import gpu_lists, pods, rooms, takens
 from tests.placement.survey_agreement import check
@@ -72,6 +76,15 @@ def test_a_survey_says_what_fit_says_after_any_changes(data: st.DataObject, want
                 table.put(of[name])
         for survey, each in zip(surveys, wanted, strict=True):
             check(survey, table, each, of)
+
+
+@pytest.mark.parametrize(("container", "taken", "cause"), EDGES)
+def test_a_survey_knows_the_edge_of_each_rule(container: ContainerRequest, taken: Taken, cause: Cause | None) -> None:
+    table, wanted, of = NodeTable(), request(container), {"a": node(gpus(1), {"GPU-0": taken}, name="a")}
+    table.put(of["a"])
+    survey = Survey(alike(wanted), table)
+    check(survey, table, wanted, of)
+    assert (survey.verdicts_on(table.rows_of(["a"])).tolist() == [FITS]) is (cause is None)
 
 
 def test_only_what_changed_is_asked_again() -> None:
