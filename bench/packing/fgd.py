@@ -9,7 +9,7 @@ from collections.abc import Mapping
 
 import numpy as np
 
-from lamina.placement.packing.cluster import MOST_GPUS, Ask, Ints, Longs
+from lamina.placement.packing.cluster import MAX_GPUS, Ask, Ints, Longs
 from lamina.placement.packing.coefficients import Coefficients, LeftoverValues, coefficients
 from lamina.placement.packing.mix import Mix
 
@@ -40,7 +40,7 @@ def fgd(requests: Mapping[Ask, int], full_memory: Ints, full_cores: Ints, supply
         hinges=[],
         remainder=np.zeros((kinds, 1001)),
         unpaired=0.0,
-        idle=np.zeros(MOST_GPUS + 1),
+        idle=np.zeros(MAX_GPUS + 1),
         all_idle=0.0,
         levels=np.array([np.log(i / (100 - i)) for i in range(1, 100)]),
         step=1.0,

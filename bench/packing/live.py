@@ -26,7 +26,7 @@ from bench.machine import ROOT
 from bench.packing.replay import arrivals
 from bench.packing.traces import GPU, Nodes, Pod, capacity
 from lamina.configuration import CONFIG_MAP_NAMESPACE, DEFAULT
-from lamina.controller.startup import crds
+from lamina.controller import crds
 from lamina.core.gpus import Gpu, Inventory
 from lamina.core.objects import write_spec
 from lamina.errors import Outside

@@ -28,7 +28,7 @@ from bench.control_plane import ControlPlane, control_plane
 from bench.machine import cpu_s
 from bench.scheduler import cluster, load
 from lamina.configuration import CONFIG_MAP_NAMESPACE, DEFAULT
-from lamina.controller.startup import crds
+from lamina.controller import crds
 from lamina.errors import Outside
 from lamina.install.scheduler_config import ExtenderAccess, scheduler_config
 from lamina.ports.kube import INVENTORIES, NODES, PODS, AlreadyExists, Object, Resource

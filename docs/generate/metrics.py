@@ -10,7 +10,7 @@ from lamina.agent.chargeback.book import EMPTY
 from lamina.agent.metrics import families
 from lamina.agent.metrics.chargeback_families import account_families, history_families, idle_family, price_family
 from lamina.configuration import DEFAULT
-from lamina.controller.compat.metrics import families as compat_families
+from lamina.controller.compatibility import families as compat_families
 from lamina.controller.metrics import Metrics
 from lamina.controller.replica_metrics import ReplicaMetrics, ReplicaState
 from lamina.dialects.registry import node_metrics

@@ -2,7 +2,7 @@
 
 from lamina import configuration
 from lamina.admission.webhook_configuration import webhook_configuration
-from lamina.controller.startup import crds
+from lamina.controller import crds
 from lamina.core.component_names import LEADER_LEASE
 from lamina.core.gpus import Gpu, Inventory
 from lamina.core.objects import write_spec

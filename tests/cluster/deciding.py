@@ -7,7 +7,7 @@ from contextlib import asynccontextmanager
 from bench.control_plane import ControlPlane
 from lamina.agent.compat.desired import desired_amounts
 from lamina.configuration import CONFIG_MAP_NAMESPACE, DEFAULT
-from lamina.controller.startup import crds
+from lamina.controller import crds
 from lamina.core.gpus import Inventory
 from lamina.errors import Outside
 from lamina.install.scheduler_config import ExtenderAccess, scheduler_config

@@ -18,7 +18,7 @@ import yaml
 from bench.control_plane import ControlPlane, NoPrograms, control_plane, free_port, programs
 from bench.packing.live import running_controller
 from lamina.configuration import CONFIG_MAP_NAMESPACE, DEFAULT
-from lamina.controller.startup import crds
+from lamina.controller import crds
 from lamina.core.gpus import Inventory
 from lamina.core.kube_quantity import parse_quantity
 from lamina.core.objects import write_spec

@@ -6,7 +6,7 @@ from typing import Any
 from msgspec import structs
 
 from lamina.controller.binding.placement_lease import PlacementLease
-from lamina.controller.resize.resizer import Resizer
+from lamina.controller.resizer import Resizer
 from lamina.core.gpus import Gpu
 from lamina.core.sizes import RESIZE, RESIZE_STATUS, RESIZE_WHEN_HELD, AppliedSize, size_of
 from lamina.ledger.grant_objects import grant_record

@@ -7,7 +7,7 @@ import pytest
 
 from lamina.admission import service
 from lamina.admission.review import Demand
-from lamina.admission.service import LARGE_BODY, LARGEST_BODY, MOST_LARGE_BODIES, MOST_VALUES
+from lamina.admission.service import LARGE_BODY, MAX_BODY, MAX_LARGE_BODIES, MAX_VALUES
 from tests.controller.admission_worker import RawClient, Worked, review_of, working
 from tests.waiting import until
 from tests.worlds.objects import gpu_pod
@@ -20,7 +20,7 @@ LARGE = PLAIN + b" " * LARGE_BODY
 async def test_a_body_that_is_too_large_is_refused_unread() -> None:
     async with working() as worked:
         client = await worked.client()
-        client.head(LARGEST_BODY + 1)
+        client.head(MAX_BODY + 1)
         status, text = await client.answer()
         assert status == 413 and b"at most 6291456 are read" in text
         assert await client.ended() == b""
@@ -36,7 +36,7 @@ async def test_a_body_of_unknown_length_is_refused() -> None:
 @pytest.mark.parametrize(
     ("body", "words"),
     [
-        (b'{"request":{"object":{"a":[' + b"{}," * (MOST_VALUES // 2) + b"{}]}}}", b"at most 200000 are read"),
+        (b'{"request":{"object":{"a":[' + b"{}," * (MAX_VALUES // 2) + b"{}]}}}", b"at most 200000 are read"),
         (b'{"request":{"object":{"a":' + b"[" * 100_000, b"not an AdmissionReview"),
         (b'{"request":{"object":{"a":' + b"[" * 100_000 + b"]" * 100_000 + b"}}}", b"not an AdmissionReview"),
         (b"{}", b"not an AdmissionReview"),
@@ -58,7 +58,7 @@ async def test_a_body_that_does_not_arrive_is_given_up() -> None:
     async with working() as worked:
         clients = [await worked.client() for _ in range(8)]
         for size, client in enumerate(clients, start=1):
-            client.head(LARGEST_BODY // size)
+            client.head(MAX_BODY // size)
             client.writer.write(b" " * 1000)
         statuses = asyncio.gather(*(client.status() for client in clients))
         await until(statuses.done, clock=worked.clock, step_s=1.0)
@@ -76,7 +76,7 @@ async def half_sent(worked: Worked) -> RawClient:
 
 async def test_few_large_bodies_are_in_memory_and_small_ones_do_not_wait() -> None:
     async with working() as worked:
-        first, *_ = [await half_sent(worked) for _ in range(MOST_LARGE_BODIES)]
+        first, *_ = [await half_sent(worked) for _ in range(MAX_LARGE_BODIES)]
         waiting = await half_sent(worked)
         waiting.writer.write(LARGE)
         answered = asyncio.create_task(waiting.status())

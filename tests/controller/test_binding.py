@@ -9,7 +9,7 @@ from msgspec.structs import replace
 
 from lamina.configuration import load
 from lamina.controller.binding import bound_labels, orphan_grants
-from lamina.controller.binding.binder import LONGEST_ATTEMPT_S
+from lamina.controller.binding.binder import MAX_ATTEMPT_S
 from lamina.errors import Outside
 from lamina.ledger.holds import Why
 from lamina.ledger.ledger import UNCONFIRMED_S
@@ -311,7 +311,7 @@ async def test_a_grant_of_another_replica_is_taken_over_after_its_attempt_must_h
     again = Bench(bench.kube)
     again.offer()
     assert await again.bind(pod) == "another attempt to bind pod default/pod may still be in progress"
-    again.clock.time += LONGEST_ATTEMPT_S
+    again.clock.time += MAX_ATTEMPT_S
     assert await again.bind(pod) == "" and len(await again.grants()) == 1
     assert again.memory() + again.memory(gpu="GPU-1") == 1000
 

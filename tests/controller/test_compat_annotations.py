@@ -4,7 +4,7 @@ import json
 
 import pytest
 
-from lamina.controller.compat.annotations import binding_metadata
+from lamina.controller.compatibility import binding_metadata
 from lamina.ports.kube import BindingMetadata
 from tests.controller.compat_grants import POD, grant, partitioned
 

@@ -8,7 +8,7 @@ from collections.abc import Callable
 import pytest
 
 from lamina.controller.binding import orphan_grants
-from lamina.controller.binding.binder import LONGEST_ATTEMPT_S
+from lamina.controller.binding.binder import MAX_ATTEMPT_S
 from lamina.controller.binding.placement_lease import PlacementLease
 from lamina.ledger.grant_objects import grant_record
 from lamina.ledger.holds import GRANT_S
@@ -109,7 +109,7 @@ class TwoReplicas:
         """The second replica leads alone, and time passes; returns a third one that has read everything."""
         for _ in range(3):
             await self._read(self.two)
-            self.clock.time += LONGEST_ATTEMPT_S + GRANT_S + UNCONFIRMED_S
+            self.clock.time += MAX_ATTEMPT_S + GRANT_S + UNCONFIRMED_S
             self.two.ledger.expire(self.clock.time)
             await orphan_grants.remove_orphan_grants(self.two.context, self.two.locks)
             for pod in self.pods:

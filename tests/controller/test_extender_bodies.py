@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from lamina.controller.extender import bodies
+from lamina.controller.extender import protocol
 from lamina.ports.kube.fake import FakeKube
 from tests.controller.cluster import RunningController, running
 from tests.waiting import PATIENCE_S
@@ -45,14 +45,14 @@ async def test_all_pods_of_a_tenth_of_five_thousand_nodes_are_few_bytes(cluster:
 
 @pytest.mark.parametrize("verb", VERBS)
 async def test_what_is_larger_is_refused_with_the_setting_that_helps(cluster: RunningController, verb: str) -> None:
-    body = b" " * (bodies.LARGEST_BODY + 1)
+    body = b" " * (protocol.MAX_BODY + 1)
     async with cluster.session.post(f"{cluster.urls['extenderHttp']}/{verb}", data=body) as response:
         error = (await response.json())["error"]
     assert response.status == 200 and "more than 16 MiB; set nodeCacheCapable to true" in error
 
 
 async def test_who_sends_a_part_is_not_waited_for(cluster: RunningController, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(bodies, "READ_S", 0.01)
+    monkeypatch.setattr(protocol, "READ_S", 0.01)
     host, port = cluster.urls["extenderHttp"].removeprefix("http://").split(":")
     reader, writer = await asyncio.open_connection(host, int(port))
     writer.write(b"POST /bind HTTP/1.1\r\nHost: x\r\nContent-Length: 100\r\n\r\n{")

@@ -5,7 +5,7 @@ import logging
 from msgspec import structs
 
 from lamina.configuration import DEFAULT
-from lamina.controller.compat.metrics import families
+from lamina.controller.compatibility import families
 from lamina.controller.metrics import Metrics
 from lamina.core.claims import HeldClaim
 from lamina.core.grants import ContainerGrant, Share

@@ -1,6 +1,6 @@
 """Grants of others are left alone for as long as an attempt to bind lasts; our own are not."""
 
-from lamina.controller.binding.grant_origin import GrantOrigins
+from lamina.controller.binding.pod_grants import GrantOrigins
 
 
 def test_our_own_grants_are_settled_at_once() -> None:

@@ -4,7 +4,7 @@ import pytest
 from msgspec import structs
 
 from lamina.agent.state.cluster import ClusterClient
-from lamina.controller.capacity.inventory_status import MOST_WRITES, WRITES_WHEN_BUSY, InventoryStatuses
+from lamina.controller.capacity.inventory_status import MAX_WRITES, WRITES_WHEN_BUSY, InventoryStatuses
 from lamina.core.gpus import Gpu
 from lamina.core.ledger import Taken
 from lamina.ledger.holds import Hold, Why
@@ -88,7 +88,7 @@ async def test_nothing_is_written_twice() -> None:
     assert await statuses.version("node-0") == before
 
 
-@pytest.mark.parametrize("nodes", [1, MOST_WRITES])
+@pytest.mark.parametrize("nodes", [1, MAX_WRITES])
 async def test_a_round_writes_as_many_as_came_to_differ(nodes: int) -> None:
     statuses = Statuses()
     await offer_many(statuses, nodes)
@@ -97,18 +97,18 @@ async def test_a_round_writes_as_many_as_came_to_differ(nodes: int) -> None:
 
 async def test_while_more_change_than_a_round_could_write_it_writes_a_few() -> None:
     statuses = Statuses()
-    await offer_many(statuses, MOST_WRITES + 1)
-    assert list((await statuses.step()).values()).count({}) == MOST_WRITES + 1 - WRITES_WHEN_BUSY
-    await offer_many(statuses, MOST_WRITES + 1, first=100)
+    await offer_many(statuses, MAX_WRITES + 1)
+    assert list((await statuses.step()).values()).count({}) == MAX_WRITES + 1 - WRITES_WHEN_BUSY
+    await offer_many(statuses, MAX_WRITES + 1, first=100)
     written = await statuses.step()
-    assert list(written.values()).count({}) == 2 * (MOST_WRITES + 1 - WRITES_WHEN_BUSY)
+    assert list(written.values()).count({}) == 2 * (MAX_WRITES + 1 - WRITES_WHEN_BUSY)
     assert {} not in [written[f"node-{number:03}"] for number in range(2 * WRITES_WHEN_BUSY)], "in their order"
 
 
 async def test_the_next_rounds_write_what_is_left() -> None:
     statuses = Statuses()
-    await offer_many(statuses, 2 * MOST_WRITES)
-    for left in (2 * MOST_WRITES - WRITES_WHEN_BUSY, MOST_WRITES - WRITES_WHEN_BUSY, 0):
+    await offer_many(statuses, 2 * MAX_WRITES)
+    for left in (2 * MAX_WRITES - WRITES_WHEN_BUSY, MAX_WRITES - WRITES_WHEN_BUSY, 0):
         assert list((await statuses.step()).values()).count({}) == left
 
 

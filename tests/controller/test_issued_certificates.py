@@ -10,8 +10,15 @@ import msgspec
 import pytest
 
 from lamina.controller.extender.client_certificates import ExtenderTls, IssuedCertificates
-from lamina.controller.extender.issued import FOLLOWED_BEFORE, USED_UNTIL, VALID, Issued, create, renewed
-from lamina.controller.extender.issued_store import IssuedStore
+from lamina.controller.extender.own_certificates import (
+    FOLLOWED_BEFORE,
+    USED_UNTIL,
+    VALID,
+    Issued,
+    IssuedStore,
+    create,
+    renewed,
+)
 from lamina.controller.run import serve
 from lamina.controller.settings import ControllerSettings
 from lamina.core.component_names import EXTENDER_CLIENT_SECRET, EXTENDER_NAME, EXTENDER_SECRET

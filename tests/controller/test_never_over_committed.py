@@ -15,10 +15,10 @@ from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, invariant, precondition, rule
 
 from lamina.configuration import DEFAULT
+from lamina.controller import resizer
 from lamina.controller.binding import orphan_grants
 from lamina.controller.binding.bind_args import BindArgs
-from lamina.controller.resize import resizer
-from lamina.controller.resize.resizer import Resizer
+from lamina.controller.resizer import Resizer
 from lamina.core.gpus import Inventory, Mode
 from lamina.core.grants import Grant
 from lamina.core.ledger import NOTHING, Taken, taken_by

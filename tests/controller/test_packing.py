@@ -107,7 +107,7 @@ async def test_concurrent_preparations_may_end_in_any_order(monkeypatch: pytest.
         may_end[number].wait(60)
         return result
 
-    monkeypatch.setattr(policy, "_MOST_ROWS_INLINE", 0)
+    monkeypatch.setattr(policy, "_MAX_ROWS_INLINE", 0)
     monkeypatch.setattr(policy, "_levels", held_up)
     tasks = []
     for wanted, event in zip(pods, started, strict=True):

@@ -2,8 +2,7 @@
 
 import pytest
 
-from lamina.controller.pending_pods import MAX_REFUSED_S, PendingPods
-from lamina.controller.scheduling.pending_metrics import RefusedPods, refused_pods
+from lamina.controller.pending_pods import MAX_REFUSED_S, PendingPods, RefusedPods, refused_pods
 from lamina.ports.kube import Object
 from tests.controller.binders import Bench
 from tests.worlds.objects import gpu_pod

@@ -184,7 +184,7 @@ async def test_who_never_gets_a_turn_says_so() -> None:
 
 
 async def test_nodes_that_are_long_gone_are_forgotten(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(placement_lease, "MOST_SCOPES", 3)
+    monkeypatch.setattr(placement_lease, "MAX_SCOPES", 3)
     one = Replica(FakeKube(), "one")
     for name in ("a", "b", "a", "c", "d", "a", "b"):
         await one.turns.take(name, fits)

@@ -11,7 +11,7 @@ import yaml
 
 from lamina.configuration import DEFAULT
 from lamina.controller import pod_parser
-from lamina.controller.compat.annotations import MODE, binding_metadata
+from lamina.controller.compatibility import MODE, binding_metadata
 from lamina.controller.pod_parser import PodParser
 from lamina.dialects import pod_annotations
 from lamina.dialects.container_variables import COMPUTE_VARIABLE
@@ -85,7 +85,7 @@ def test_pods_of_one_template_are_parsed_once(monkeypatch: pytest.MonkeyPatch) -
 
 
 def test_large_pods_and_old_templates_are_not_kept(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(pod_parser, "MOST_PARTS", 3)
+    monkeypatch.setattr(pod_parser, "MAX_PARTS", 3)
     parser, large = PodParser(), admitted_pod("large", gpumem=1000)
     large["metadata"]["labels"] = {"long": "x" * 10_000}
     for pod in (large, *[admitted_pod(f"p{size}", gpumem=size) for size in range(1, 9)]):

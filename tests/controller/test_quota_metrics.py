@@ -5,7 +5,7 @@ from typing import Any
 import pytest
 
 from lamina import configuration
-from lamina.controller.compat.metrics import families
+from lamina.controller.compatibility import families
 from lamina.ledger.ledger import Ledger
 from lamina.ledger.quotas import ResourceQuotas
 

@@ -13,8 +13,8 @@ from lamina.admission import certificates
 from lamina.config_source.live import LiveConfiguration
 from lamina.configuration import DEFAULT
 from lamina.controller.metrics import Metrics
+from lamina.controller.pending_pods import RefusedPods
 from lamina.controller.replica_metrics import ReplicaMetrics, ReplicaState
-from lamina.controller.scheduling.pending_metrics import RefusedPods
 from lamina.ledger.ledger import Ledger
 from lamina.ports.kube import LEASES, PODS
 from lamina.ports.kube.fake import FakeKube

@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 from msgspec import structs
 
-from lamina.controller.resize import resizer
+from lamina.controller import resizer
 from lamina.core.sizes import size_of
 from lamina.errors import BadInput
 from lamina.ledger.grant_objects import grant_record

@@ -8,7 +8,7 @@ from typing import Any
 import msgspec
 import pytest
 
-from lamina.controller.startup.crds import apply
+from lamina.controller.crds import apply
 from lamina.core.definitions import GRANT, INVENTORY, ObjectKind, custom_resource_definitions
 from lamina.core.gpus import Inventory, Mode
 from lamina.core.grants import ComputePolicy, Grant

@@ -99,7 +99,7 @@ def test_only_what_changed_is_asked_again() -> None:
 
 def test_what_comes_and_goes_leaves_nothing_behind(monkeypatch: pytest.MonkeyPatch) -> None:
     """New UUIDs, models, faults and instances of a few nodes, for as long as the process runs."""
-    monkeypatch.setattr(table_module, "_MOST_UNUSED", 10)
+    monkeypatch.setattr(table_module, "_MAX_UNUSED", 10)
     table, wanted = NodeTable(), request(ask(1000, count=2))
     survey, numbers = Survey(alike(wanted), table), []
     for i in range(100):

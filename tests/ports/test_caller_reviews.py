@@ -6,7 +6,7 @@ from typing import Any
 import pytest
 
 from lamina.errors import Outside
-from lamina.ports.caller_reviews import KEPT_S, MOST_KEPT, MOST_WAITING, CallerReviews
+from lamina.ports.caller_reviews import KEPT_S, MAX_KEPT, MAX_WAITING, CallerReviews
 from lamina.ports.clock import FakeClock
 from lamina.ports.kube import SUBJECT_ACCESS_REVIEWS, TOKEN_REVIEWS, Object, Resource, Unreachable
 from lamina.ports.kube.fake import FakeKube
@@ -88,7 +88,7 @@ async def test_who_is_allowed_is_remembered_for_a_while(
 
 async def test_who_is_refused_pushes_nobody_out(kube: ReviewingKube, reviews: CallerReviews) -> None:
     await reviews.verdict("Bearer known")
-    for number in range(2 * MOST_KEPT):
+    for number in range(2 * MAX_KEPT):
         assert (await reviews.verdict(f"Bearer strange-{number}")).status == 401
     before = len(kube.asked)
     assert (await reviews.verdict("Bearer known")).status == 200
@@ -96,7 +96,7 @@ async def test_who_is_refused_pushes_nobody_out(kube: ReviewingKube, reviews: Ca
 
 
 async def test_a_bounded_number_is_remembered(kube: ReviewingKube, reviews: CallerReviews) -> None:
-    for number in range(MOST_KEPT + 1):
+    for number in range(MAX_KEPT + 1):
         await reviews.verdict(f"Bearer known-{number}")
     before = len(kube.asked)
     await reviews.verdict("Bearer known-0")
@@ -114,7 +114,7 @@ async def test_nobody_is_allowed_while_the_api_server_does_not_answer(
 
 async def test_a_bounded_number_waits(kube: ReviewingKube, reviews: CallerReviews) -> None:
     kube.hold = asyncio.Event()
-    waiting = [asyncio.create_task(reviews.verdict(f"Bearer known-{number}")) for number in range(MOST_WAITING)]
+    waiting = [asyncio.create_task(reviews.verdict(f"Bearer known-{number}")) for number in range(MAX_WAITING)]
     await asyncio.sleep(0)
     assert (await reviews.verdict("Bearer known-more")).status == 429
     assert len(kube.asked) == 2

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from lamina.controller.startup import crds
+from lamina.controller import crds
 from lamina.core.objects import write_spec
 from lamina.operations.dashboard.board import Board
 from lamina.operations.dashboard.feed import ClusterFeed

@@ -8,7 +8,7 @@ import pytest
 from msgspec import structs
 
 from lamina.agent.limits import container_resizer as agent
-from lamina.controller.resize import resizer
+from lamina.controller import resizer
 from lamina.core.quantities import MIB
 from lamina.core.sizes import RESIZE_STATUS
 from lamina.enforcement import Limits, read_limits

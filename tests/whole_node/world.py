@@ -21,7 +21,7 @@ from lamina.agent.run import AgentPorts, configuration_source, run_agent
 from lamina.agent.state.settings import COVER, LIBRARIES, AgentSettings
 from lamina.config_source.live import follow_config_map
 from lamina.controller.binding.bind_args import BindArgs
-from lamina.controller.resize.resizer import Resizer
+from lamina.controller.resizer import Resizer
 from lamina.core.grants import ContainerGrant, Grant
 from lamina.core.mig import Placed
 from lamina.core.mig_cards import MIG_CARDS

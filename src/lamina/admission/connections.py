@@ -18,7 +18,7 @@ from lamina.ports.clock import Clock
 
 log = logging.getLogger(__name__)
 
-MOST_CONNECTIONS = 128
+MAX_CONNECTIONS = 128
 GRACE_S = 0.5
 """As long as a connection may be quiet in any case; many that come at once wait to be accepted."""
 _POLL_S = 0.05
@@ -49,7 +49,7 @@ class _Accepted:
 class Connections:
     """Accepts connections and closes quiet ones: those whose request has not been read completely."""
 
-    def __init__(self, tls: ssl.SSLContext, clock: Clock, *, most: int = MOST_CONNECTIONS) -> None:
+    def __init__(self, tls: ssl.SSLContext, clock: Clock, *, most: int = MAX_CONNECTIONS) -> None:
         self._tls = tls
         self._clock = clock
         self._most = most

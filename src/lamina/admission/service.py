@@ -39,12 +39,12 @@ from lamina.ports.clock import Clock, within
 from lamina.ports.failures import Failures, malformed
 from lamina.ports.set_aside import SetAside
 
-LARGEST_BODY = 6 * 1024 * 1024
+MAX_BODY = 6 * 1024 * 1024
 """Bytes. An API server takes requests of at most 3 MiB, and the review of a change carries two objects."""
 LARGE_BODY = 64 * 1024
-MOST_LARGE_BODIES = 4
+MAX_LARGE_BODIES = 4
 """At a time; others wait."""
-MOST_VALUES = 200_000
+MAX_VALUES = 200_000
 """A few bytes can become an object, so commas and opening brackets are counted before a body is decoded."""
 READ_S = 5.0
 """Seconds in which a body must have arrived, with the time that it waits for others."""
@@ -74,10 +74,10 @@ class AdmissionService:
         self._report = report
         self._clock = clock
         self._failures = Failures(set_aside)
-        self._turns = asyncio.Semaphore(MOST_LARGE_BODIES)
+        self._turns = asyncio.Semaphore(MAX_LARGE_BODIES)
 
     def application(self) -> web.Application:
-        app = web.Application(client_max_size=LARGEST_BODY)
+        app = web.Application(client_max_size=MAX_BODY)
         app.router.add_post(PATH, self._failures.answering("admit", partial(self._mutate, self._verdict)))
         app.router.add_post(HIDING_PATH, self._failures.answering("hide", partial(self._mutate, self._visibility)))
         app.router.add_post(CLAIMS_PATH, self._failures.answering("gate", partial(self._mutate, self._gate)))
@@ -88,8 +88,8 @@ class AdmissionService:
         size = request.content_length
         if size is None:
             return _refusal(411, "the request has no Content-Length")
-        if size > LARGEST_BODY:
-            return _refusal(413, f"the body has {size} bytes; at most {LARGEST_BODY} are read")
+        if size > MAX_BODY:
+            return _refusal(413, f"the body has {size} bytes; at most {MAX_BODY} are read")
         try:
             admission_review = await within(self._clock, READ_S, self._read(request, size))
         except TimeoutError:
@@ -136,8 +136,8 @@ class AdmissionService:
 
 def _decode(body: bytes) -> AdmissionReview:
     """The review in a body. Raises BadInput."""
-    if (values := sum(map(body.count, (b",", b"[", b"{")))) > MOST_VALUES:
-        raise BadInput(f"it has about {values} values; at most {MOST_VALUES} are read")
+    if (values := sum(map(body.count, (b",", b"[", b"{")))) > MAX_VALUES:
+        raise BadInput(f"it has about {values} values; at most {MAX_VALUES} are read")
     return decode_review(body)
 
 

@@ -22,7 +22,7 @@ from lamina.controller.claims import templates as claim_templates
 from lamina.controller.claims.classes import ClassMaker
 from lamina.controller.claims.gate import ClaimGate
 from lamina.controller.claims.templates import ClaimTemplates
-from lamina.controller.compat.metrics import families
+from lamina.controller.compatibility import families
 from lamina.controller.context import Context
 from lamina.controller.eviction.borrowers import BorrowerEvictions
 from lamina.controller.eviction.defragmentation import Defragmenter
@@ -35,7 +35,7 @@ from lamina.controller.eviction.preemption import Preemption
 from lamina.controller.eviction.stuck_pods import StuckPods
 from lamina.controller.eviction.victims import PodVictims
 from lamina.controller.extender.client_certificates import ExtenderTls, IssuedCertificates, MountedCertificates
-from lamina.controller.extender.issued_store import IssuedStore
+from lamina.controller.extender.own_certificates import IssuedStore
 from lamina.controller.extender.service import ExtenderService, Verbs
 from lamina.controller.gangs.coordinator import GangCoordinator
 from lamina.controller.leadership.election import LeaderElection
@@ -43,14 +43,14 @@ from lamina.controller.leadership.label import LeaderLabel
 from lamina.controller.leadership.readiness import Readiness
 from lamina.controller.metrics import Metrics
 from lamina.controller.observation.watches import Report, Watches
+from lamina.controller.pending_pods import refused_pods
 from lamina.controller.quota_status import update_statuses
 from lamina.controller.replica_metrics import ReplicaMetrics, ReplicaState
-from lamina.controller.resize.resizer import Resizer
+from lamina.controller.resizer import Resizer
 from lamina.controller.scheduling.assumed_pods import AssumedPods
 from lamina.controller.scheduling.autoscaler_nodes import AutoscalerNodes
 from lamina.controller.scheduling.best_node import BestNode
 from lamina.controller.scheduling.nominated_pods import NominatedPods
-from lamina.controller.scheduling.pending_metrics import refused_pods
 from lamina.controller.scheduling.requeue import Requeue
 from lamina.controller.scheduling.scheduler import Scheduler
 from lamina.controller.settings import ControllerSettings

@@ -5,8 +5,9 @@ be parsed or read again. Only the watch says what a pod requests: what a caller 
 what is granted.
 """
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
+from typing import NamedTuple
 
 import msgspec
 
@@ -133,3 +134,21 @@ class PendingPods:
     def _reported_as(self, uid: str) -> ParsedPod | None:
         known = self._pods.get(uid)
         return known.reported if known is not None else None
+
+
+class RefusedPods(NamedTuple):
+    """The pods of one namespace that one cause keeps pending, and how long the first of them has been."""
+
+    pods: int
+    longest_s: float
+
+
+def refused_pods(pending: Iterable[PendingPod], now: float) -> Mapping[tuple[str, str], RefusedPods]:
+    """By namespace and cause."""
+    found: dict[tuple[str, str], RefusedPods] = {}
+    for pod in pending:
+        if pod.refused(now):
+            key = pod.namespace, pod.cause
+            pods, longest_s = found.get(key, (0, 0.0))
+            found[key] = RefusedPods(pods + 1, max(longest_s, now - pod.refused_since))
+    return found

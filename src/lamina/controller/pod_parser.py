@@ -10,18 +10,18 @@ from typing import Any, NamedTuple
 import msgspec
 
 from lamina.configuration import Config
-from lamina.controller.compat.annotations import MODE
+from lamina.controller.compatibility import MODE
 from lamina.core.host_size import HostSize
 from lamina.core.requests import PodRequest
 from lamina.dialects import pod_annotations
 from lamina.ledger.pods import ParsedPod, parse_pod
 from lamina.ports.kube import Object
 
-MOST_PARTS = 1000
+MAX_PARTS = 1000
 """The one used longest ago is dropped first."""
-_LARGEST_PART = 8 * 2**10
+_MAX_PART = 8 * 2**10
 """Bytes as JSON, so that all of them together stay small whatever tenants write."""
-_MOST_CONTAINERS = 100
+_MAX_CONTAINERS = 100
 _CONTAINER = ("name", "resources", "restartPolicy", "env")
 _SPEC = ("schedulerName", "resources", "overhead")
 
@@ -49,7 +49,7 @@ class PodParser:
     def parse(self, obj: Object, config: Config) -> ParsedPod:
         """The pod with its request, as `parse_pod` finds it."""
         part = self._part(obj)
-        if part is None or len(part) > _LARGEST_PART:
+        if part is None or len(part) > _MAX_PART:
             return parse_pod(obj, config)
         if config is not self._config:
             self._config = config
@@ -58,7 +58,7 @@ class PodParser:
         if found is None:
             pod = parse_pod(obj, config)
             found = _Found(pod.request, pod.problem, pod.host_size, pod.ticket_holders)
-            if len(self._found) >= MOST_PARTS:
+            if len(self._found) >= MAX_PARTS:
                 self._found.popitem(last=False)
         self._found[part] = found
         return ParsedPod.of_parts(obj, config, *found)
@@ -68,7 +68,7 @@ class PodParser:
         try:
             metadata, spec = obj.get("metadata") or {}, obj["spec"]
             containers = [*(spec.get("initContainers") or ()), *spec["containers"]]
-            if len(containers) > _MOST_CONTAINERS:
+            if len(containers) > _MAX_CONTAINERS:
                 return None
             annotations = metadata.get("annotations") or {}
             parts = (

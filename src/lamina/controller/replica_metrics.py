@@ -8,7 +8,7 @@ from prometheus_client.core import CounterMetricFamily, GaugeMetricFamily
 from prometheus_client.metrics_core import Metric
 from prometheus_client.registry import Collector
 
-from lamina.controller.scheduling.pending_metrics import RefusedPods
+from lamina.controller.pending_pods import RefusedPods
 
 
 class ReplicaState(NamedTuple):

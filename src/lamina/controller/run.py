@@ -10,9 +10,9 @@ import logging
 from collections.abc import AsyncIterator, Mapping
 
 from lamina.config_source.initial import ConfigAt, read_initial_config
+from lamina.controller import crds
 from lamina.controller.assembly import Controller, assemble, tasks_of
 from lamina.controller.settings import ControllerSettings
-from lamina.controller.startup import crds
 from lamina.ports.clock import Clock, SystemClock
 from lamina.ports.files import Files
 from lamina.ports.kube import EventRecorder, Kube

@@ -9,7 +9,7 @@ from msgspec import Struct
 _HASH = "pod-template-hash"
 _SCHEDULED = re.compile(r"-\d{8,}$")
 """What a CronJob adds to its name for each of its Jobs."""
-_LONGEST_KIND, _LONGEST_NAME = 63, 253
+_MAX_KIND, _MAX_NAME = 63, 253
 
 
 class Workload(Struct, frozen=True, order=True):
@@ -41,4 +41,4 @@ def workload_of(pod: Mapping[str, Any]) -> Workload:
 
 
 def _bounded(kind: str, name: str) -> Workload:
-    return Workload(kind[:_LONGEST_KIND], name[:_LONGEST_NAME])
+    return Workload(kind[:_MAX_KIND], name[:_MAX_NAME])

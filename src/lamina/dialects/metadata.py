@@ -12,7 +12,7 @@ from lamina.core.grants import Grant, Share
 from lamina.core.mig_devices import NONE, MigDevice
 from lamina.core.sharing import ReplicaSharing
 
-LONGEST_LABEL = 63
+MAX_LABEL = 63
 """Characters of a label's value, as Kubernetes limits them."""
 
 
@@ -62,4 +62,4 @@ class NodeFacts(Struct, frozen=True, kw_only=True):
 def label_value(text: str, suffix: str = "") -> str:
     """A valid label value: at most 63 characters, with a letter or digit at both ends."""
     allowed = re.sub(r"[^A-Za-z0-9-_. ]", "", text.strip()).replace(" ", "-")
-    return allowed[: LONGEST_LABEL - len(suffix)].strip("-_.") + suffix
+    return allowed[: MAX_LABEL - len(suffix)].strip("-_.") + suffix

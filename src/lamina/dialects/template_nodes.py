@@ -23,7 +23,7 @@ from lamina.dialects.native_devices import native_resources
 from lamina.dialects.nvidia import node_gpus
 from lamina.errors import BadInput
 
-MOST_GPUS = 128
+MAX_GPUS = 128
 """As an Inventory may have."""
 _NO_GPU = f"its template describes no GPU; set the label {GPU}.count there"
 _NO_MEMORY = f"its template does not say how much memory its GPUs have; set the label {GPU}.memory there, in MiB"
@@ -48,15 +48,15 @@ def template_inventory(node: Mapping[str, Any], config: Config) -> Inventory:
     """What a node made from this template will offer under the configuration. Raises BadInput where it is no GPU."""
     try:
         shape = msgspec.convert(node, _Node)
-        described = list(islice(node_gpus.read_node(node), MOST_GPUS + 1))
+        described = list(islice(node_gpus.read_node(node), MAX_GPUS + 1))
     except (ValueError, msgspec.ValidationError) as error:
         raise BadInput(f"its template cannot be read: {error}") from error
     name, labels = shape.metadata.name, shape.metadata.labels or {}
     status = shape.status or _Status()
     if kept_out(labels) or not config.selects(labels):
         raise BadInput("the labels of its template exclude it from Lamina")
-    if len(described) > MOST_GPUS:
-        raise BadInput(f"its template describes more than {MOST_GPUS} GPUs; correct the label {GPU}.count there")
+    if len(described) > MAX_GPUS:
+        raise BadInput(f"its template describes more than {MAX_GPUS} GPUs; correct the label {GPU}.count there")
     native = _native_resources(labels, status.allocatable or status.capacity or {})
     gpus = [] if _divided_by_nvidia(labels) else described
     if not (gpus or native):

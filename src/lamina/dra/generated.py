@@ -23,12 +23,12 @@ from lamina.dra.opaque import SHARE_API, SHARE_CONFIG
 from lamina.errors import BadInput
 
 _PREFIX = "lamina-"
-_MOST_GPUS = 16
-_MOST_CHOICES = 32
+_MAX_GPUS = 16
+_MAX_CHOICES = 32
 
 Name = Annotated[str, Meta(pattern=r"^[a-z0-9]([a-z0-9-]{0,61}[a-z0-9])?$")]
 Word = Annotated[str, Meta(pattern=r"^[A-Za-z0-9][A-Za-z0-9 ._-]{0,62}$")]
-Words = Annotated[tuple[Word, ...], Meta(max_length=_MOST_CHOICES)]
+Words = Annotated[tuple[Word, ...], Meta(max_length=_MAX_CHOICES)]
 Mebibytes = Annotated[int, Meta(ge=1, le=2**31 - 1)]
 Percent = Annotated[int, Meta(ge=0, le=100)]
 
@@ -42,7 +42,7 @@ class GeneratedRequest(_Written, frozen=True, kw_only=True):
     above what is requested."""
 
     container: Name
-    count: Annotated[int, Meta(ge=1, le=_MOST_GPUS)] = 1
+    count: Annotated[int, Meta(ge=1, le=_MAX_GPUS)] = 1
     memory_mib: Mebibytes | None = None
     most_memory_mib: Annotated[int, Meta(ge=0, le=2**31 - 1)] = 0
     cores: Percent = 0
@@ -52,7 +52,7 @@ class GeneratedRequest(_Written, frozen=True, kw_only=True):
 class GeneratedClaim(_Written, frozen=True, kw_only=True):
     """The claim of a pod. GPUs are of one of `types`, parts of the model's name, and of none of `not_types`."""
 
-    requests: Annotated[tuple[GeneratedRequest, ...], Meta(min_length=1, max_length=_MOST_CHOICES)]
+    requests: Annotated[tuple[GeneratedRequest, ...], Meta(min_length=1, max_length=_MAX_CHOICES)]
     types: Words = ()
     not_types: Words = ()
     uuids: Words = ()

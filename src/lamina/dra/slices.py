@@ -14,9 +14,9 @@ from typing import Any
 
 from lamina.dra.names import slice_name
 
-MOST_DEVICES = 64
+MAX_DEVICES = 64
 """In one slice, if any of its devices has taints or takes counters."""
-MOST_COUNTER_SETS = 8
+MAX_COUNTER_SETS = 8
 """In one slice."""
 COUNTERS = "sharedCounters"
 DIGEST = "lamina.dev/devices"
@@ -37,8 +37,8 @@ def node_slices(
 
     If these say the same, all keep the generation, those that are missing included.
     """
-    contents: list[dict[str, Any]] = [{"devices": group} for group in _groups(devices, MOST_DEVICES) or [[]]]
-    contents += [{COUNTERS: group} for group in _groups(counters, MOST_COUNTER_SETS)]
+    contents: list[dict[str, Any]] = [{"devices": group} for group in _groups(devices, MAX_DEVICES) or [[]]]
+    contents += [{COUNTERS: group} for group in _groups(counters, MAX_COUNTER_SETS)]
     everything = [list(devices), list(counters)] if counters else list(devices)
     digest = hashlib.sha256(json.dumps(everything, sort_keys=True).encode()).hexdigest()
     newest = max((generation(each) for each in published), default=0)

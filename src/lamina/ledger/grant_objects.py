@@ -7,7 +7,7 @@ from lamina.ledger.pod_holding import GrantRecord
 from lamina.ports.kube import PODS, Object
 
 NODE_LABEL = "lamina.dev/node"
-LONGEST_LABEL = 63
+MAX_LABEL = 63
 """Characters of a label's value. Grants on a node with a longer name have no label."""
 
 
@@ -28,7 +28,7 @@ def grant_object(pod: Object, node: str, request: PodRequest, containers: tuple[
         "metadata": {
             "name": grant_name(name, uid),
             "namespace": metadata["namespace"],
-            "labels": {NODE_LABEL: node} if len(node) <= LONGEST_LABEL else {},
+            "labels": {NODE_LABEL: node} if len(node) <= MAX_LABEL else {},
             "ownerReferences": [owner],
         },
         "spec": write_spec(grant),

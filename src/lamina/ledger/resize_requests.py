@@ -17,7 +17,7 @@ from lamina.core.quantities import MAX_MIB
 from lamina.core.requests import MAX_GPU_CONTAINERS
 from lamina.core.sizes import RESIZE, size_of
 from lamina.errors import BadInput
-from lamina.ledger.resized_pods import LONGEST_WISH
+from lamina.ledger.resized_pods import MAX_WISH
 
 _SHOWN = 100
 
@@ -32,10 +32,8 @@ class SizeWish(NamedTuple):
 def read_wishes(written: str) -> Mapping[str, SizeWish]:
     """By container. Raises BadInput."""
     items = written.split(";")
-    if len(written) >= LONGEST_WISH or len(items) > MAX_GPU_CONTAINERS:
-        raise BadInput(
-            f"annotation {RESIZE} may name at most {MAX_GPU_CONTAINERS} containers in {LONGEST_WISH} characters"
-        )
+    if len(written) >= MAX_WISH or len(items) > MAX_GPU_CONTAINERS:
+        raise BadInput(f"annotation {RESIZE} may name at most {MAX_GPU_CONTAINERS} containers in {MAX_WISH} characters")
     wishes: dict[str, SizeWish] = {}
     for item in items:
         name, named, amounts = item.strip().partition("=")

@@ -15,9 +15,9 @@ log = logging.getLogger(__name__)
 PATH = "/metrics"
 KEPT_S = 60.0
 """How long a caller that is allowed is not checked again."""
-MOST_KEPT = 256
+MAX_KEPT = 256
 _AT_ONCE = 2
-MOST_WAITING = 16
+MAX_WAITING = 16
 """Callers that wait until they are checked. Anyone may call, and each check is two requests to the API server."""
 
 
@@ -74,7 +74,7 @@ class CallerReviews:
         key = hashlib.sha256(token.encode(errors="replace")).digest()
         if self._clock.monotonic() < self._until.get(key, 0.0):
             return _ALLOWED
-        if self._waiting >= MOST_WAITING:
+        if self._waiting >= MAX_WAITING:
             return BUSY
         self._waiting += 1
         try:
@@ -100,5 +100,5 @@ class CallerReviews:
         self._until.pop(key, None)
         if allowed:
             self._until[key] = self._clock.monotonic() + KEPT_S
-            while len(self._until) > MOST_KEPT:
+            while len(self._until) > MAX_KEPT:
                 self._until.popitem(last=False)

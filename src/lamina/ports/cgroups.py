@@ -18,7 +18,7 @@ _PODS = ("kubepods*", "kubepods*/*burstable*", "kubepods*/*besteffort*")
 """Where the directories of pods are, for each quality-of-service class; other pods' directories are not searched."""
 _V1 = "memory"
 """The controller of cgroup v1 that accounts every container."""
-_SHORTEST_ID = 12
+_MIN_ID = 12
 _POD = re.compile(r"pod[0-9a-f]{8}([-_]?[0-9a-f]{4}){3}[-_]?[0-9a-f]{12}")
 
 
@@ -33,7 +33,7 @@ def container_cgroup(pod_uid: str, container_id: str, root: Path = ROOT) -> Path
     `container_id` is as in a pod's status, such as ``containerd://4f3c...``.
     """
     identifier = container_id.rpartition("//")[2]
-    if not identifier.isalnum() or len(identifier) < _SHORTEST_ID:
+    if not identifier.isalnum() or len(identifier) < _MIN_ID:
         return None
     pods = _pod_cgroups(pod_uid, root)
     matches = [path for pod in pods for path in pod.iterdir() if path.is_dir() and identifier in path.name]

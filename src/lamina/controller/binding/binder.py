@@ -29,7 +29,7 @@ from lamina.controller.binding.bound_labels import BoundLabels
 from lamina.controller.binding.placement_lease import PlacementLease
 from lamina.controller.binding.pod_grants import PodGrants
 from lamina.controller.binding.pod_locks import PodLocks
-from lamina.controller.compat.annotations import binding_metadata
+from lamina.controller.compatibility import binding_metadata
 from lamina.controller.context import Context
 from lamina.controller.scheduling.assumed_pods import AssumedPods
 from lamina.controller.scheduling.scheduler import Scheduler
@@ -44,7 +44,7 @@ from lamina.ledger.pods import ParsedPod
 from lamina.ports.kube import PODS, RESOURCE_CLAIMS, BindingMetadata, Conflict, NotFound, Object, Unreachable
 
 _TRIES = 3
-LONGEST_ATTEMPT_S = 25.0
+MAX_ATTEMPT_S = 25.0
 """An attempt ends by then: before its hold expires, and before kube-scheduler stops waiting."""
 
 
@@ -76,7 +76,7 @@ class Binder:
             assumed,
             placement_lease,
             check_leading=self._check_leading,
-            longest_attempt_s=LONGEST_ATTEMPT_S,
+            longest_attempt_s=MAX_ATTEMPT_S,
         )
         self._labels = BoundLabels(context.kube)
         self._usage = context.claim_usage
@@ -84,10 +84,10 @@ class Binder:
     async def bind(self, args: BindArgs) -> str:
         """Give the pod its shares and its node. Returns why that failed as a sentence, or nothing."""
         try:
-            async with asyncio.timeout(LONGEST_ATTEMPT_S), self._locks.of(args.podUID):
+            async with asyncio.timeout(MAX_ATTEMPT_S), self._locks.of(args.podUID):
                 await self._bind(args)
         except TimeoutError:
-            return f"binding {args.pod} took longer than {LONGEST_ATTEMPT_S:g} s"
+            return f"binding {args.pod} took longer than {MAX_ATTEMPT_S:g} s"
         except LaminaError as error:
             return str(error)
         return ""

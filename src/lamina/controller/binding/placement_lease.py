@@ -34,7 +34,7 @@ from lamina.ports.kube.moments import rfc3339_micro
 
 DISTANCE_S = 0.1
 """From the beginning of a turn to the next one. kube-scheduler goes on while a bind waits."""
-MOST_SCOPES = 1 << 14
+MAX_SCOPES = 1 << 14
 """Nodes and namespaces of which this replica remembers that it has read them, so that those that are gone are
 forgotten some time."""
 _TRIES = 5
@@ -126,7 +126,7 @@ class PlacementLease:
         key = catch_up, name
         scope = self._scopes.pop(key, None) or _Scope(name, catch_up)
         self._scopes[key] = scope
-        if len(self._scopes) > MOST_SCOPES:
+        if len(self._scopes) > MAX_SCOPES:
             self._scopes.popitem(last=False)
         return scope
 

@@ -1,10 +1,10 @@
 """The grant of a pod that is being bound: hold shares and create it, adopt an earlier one, or withdraw it."""
 
 import contextlib
+from collections import OrderedDict
 from collections.abc import Callable
 
 from lamina.controller.binding.bind_args import BindArgs
-from lamina.controller.binding.grant_origin import GrantOrigins
 from lamina.controller.binding.placement_lease import PlacementLease
 from lamina.controller.context import Context
 from lamina.controller.scheduling.assumed_pods import AssumedPods
@@ -19,6 +19,41 @@ from lamina.ledger.pod_holding import GrantRecord
 from lamina.ledger.pods import ParsedPod
 from lamina.placement import Misfit
 from lamina.ports.kube import GRANTS, AlreadyExists, Conflict, NotFound, Unreachable
+
+_MAX_REMEMBERED = 20_000
+
+
+class GrantOrigins:
+    """Which grants this replica wrote itself, and since when it knows the grants of other replicas.
+
+    Another replica's grant for a pod that is still pending may be the one with which that replica is binding the pod at
+    this moment. If this replica adopted it, the other one could still withdraw it, and the pod would run on a share
+    that is then given to another pod. So such a grant is left alone for `longest_attempt_s`, as long as an attempt to
+    bind may last. Times are of a monotonic clock.
+    """
+
+    def __init__(self, longest_attempt_s: float) -> None:
+        self._longest_attempt_s = longest_attempt_s
+        self._known_since: OrderedDict[str, float] = OrderedDict()
+
+    def record_own(self, grant_uid: str) -> None:
+        """This replica wrote the grant."""
+        self._remember(grant_uid, float("-inf"))
+
+    def may_adopt(self, grant_uid: str, now: float) -> bool:
+        """Whether no other replica can be binding a pod with the grant.
+
+        The grant of another replica is known from the first call about it.
+        """
+        if grant_uid not in self._known_since:
+            self._remember(grant_uid, now)
+        return now - self._known_since[grant_uid] >= self._longest_attempt_s
+
+    def _remember(self, grant_uid: str, since: float) -> None:
+        self._known_since[grant_uid] = since
+        if len(self._known_since) > _MAX_REMEMBERED:
+            self._known_since.popitem(last=False)
+
 
 _TRIES = 3
 
@@ -82,7 +117,7 @@ class PodGrants:
     async def _adopt(self, args: BindArgs) -> GrantRecord | None:
         """A grant of an earlier attempt, if it is for this node, still exists and still fits; others are withdrawn.
 
-        Raises NotYet for a grant with which another replica may be binding the pod at this moment, see `grant_origin`.
+        Raises NotYet for a grant with which another replica may be binding the pod at this moment, see `GrantOrigins`.
         """
         for record in self._ledger.grants_of(args.podUID):
             if not self._origins.may_adopt(record.uid, self._context.now()):

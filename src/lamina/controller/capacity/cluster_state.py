@@ -17,7 +17,7 @@ from lamina.ports.set_aside import SetAside
 
 log = logging.getLogger(__name__)
 
-_MOST_SURVEYS = 128
+_MAX_SURVEYS = 128
 """How many kinds of pods have a cached survey; the one used longest ago is dropped first."""
 
 
@@ -57,7 +57,7 @@ class ClusterState:
         kind, table = alike(request), self.table
         survey = self._surveys.pop(kind, None) or Survey(kind, table)
         self._surveys[kind] = survey
-        if len(self._surveys) > _MOST_SURVEYS:
+        if len(self._surveys) > _MAX_SURVEYS:
             self._surveys.popitem(last=False)
         survey.refresh()
         return survey

@@ -24,10 +24,10 @@ from lamina.ports.kube import INVENTORIES, Kube, NotFound, Object
 log = logging.getLogger(__name__)
 
 EVERY_S = 2.0
-MOST_WRITES = 20
+MAX_WRITES = 20
 """Per round, which is at most ten in a second."""
 WRITES_WHEN_BUSY = 5
-"""Per round in which more than MOST_WRITES statuses came to differ: many pods are placed now."""
+"""Per round in which more than MAX_WRITES statuses came to differ: many pods are placed now."""
 
 _Known = tuple[tuple[str, ...], tuple[Hold, ...]]
 """Survivors and holds."""
@@ -67,9 +67,9 @@ class InventoryStatuses:
         wanted = self._wanted()
         differing = {node for node, status in wanted.items() if self._observed.get(node) != status}
         differing -= self._without_place(wanted, differing)
-        busy = len(differing - self._waiting.keys()) > MOST_WRITES
+        busy = len(differing - self._waiting.keys()) > MAX_WRITES
         self._waiting = {node: None for node in (*self._waiting, *sorted(differing)) if node in differing}
-        for node in list(self._waiting)[: WRITES_WHEN_BUSY if busy else MOST_WRITES]:
+        for node in list(self._waiting)[: WRITES_WHEN_BUSY if busy else MAX_WRITES]:
             try:
                 gone = dict.fromkeys(self._observed.get(node, {}).keys() - wanted[node].keys())
                 await self._kube.patch(INVENTORIES, node, {"status": gone | wanted[node]}, subresource="status")

@@ -17,11 +17,11 @@ from lamina.ledger.pods import ParsedPod
 from lamina.placement import alike
 from lamina.placement.packing import RequestCounts
 
-_MOST_OWNERS = 64
+_MAX_OWNERS = 64
 """Owners of a pod that are looked at. A pod of a DaemonSet has one."""
 
 
-MOST_NODES = 1 << 16
+MAX_NODES = 1 << 16
 """Nodes whose pods without GPUs are counted. Pods may name nodes that do not exist, and nodes come and go."""
 
 
@@ -47,7 +47,7 @@ def pod_kind(pod: ParsedPod) -> PodKind:
             # The next pod of this kind names other UUIDs.
             selector = msgspec.structs.replace(request.selector, uuids=(), not_uuids=())
             request = msgspec.structs.replace(request, selector=selector)
-    owners = islice(pod.metadata.get("ownerReferences") or (), _MOST_OWNERS)
+    owners = islice(pod.metadata.get("ownerReferences") or (), _MAX_OWNERS)
     of_daemon_set = any(owner.get("kind") == "DaemonSet" and owner.get("controller") for owner in owners)
     return PodKind(request, pod.host_size, of_daemon_set)
 
@@ -71,5 +71,5 @@ class RequestMix:
         """A pod was bound to a node; one without GPUs takes CPU that pods with GPUs then lack."""
         if not pod.gpus and not pod.of_daemon_set:
             self.cpu_of_other_pods[node] = self.cpu_of_other_pods.pop(node, 0) + pod.size.cpu
-            if len(self.cpu_of_other_pods) > MOST_NODES:
+            if len(self.cpu_of_other_pods) > MAX_NODES:
                 del self.cpu_of_other_pods[next(iter(self.cpu_of_other_pods))]

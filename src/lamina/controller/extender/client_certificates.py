@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import NamedTuple, Protocol
 
 from lamina.configuration import CONFIG_MAP_NAMESPACE as NAMESPACE
-from lamina.controller.extender.issued_store import IssuedStore
+from lamina.controller.extender.own_certificates import IssuedStore
 from lamina.core.component_names import AUTHORITY_FILE, CERTIFICATE_FILE, EXTENDER_SECRET, KEY_FILE
 from lamina.errors import BadInput, LaminaError
 from lamina.ports.certificates.authority import CertifiedKey

@@ -1,11 +1,13 @@
 """The messages of kube-scheduler's extender protocol, and the decoding of the arguments of its verbs."""
 
+import asyncio
 from collections import deque
 from collections.abc import Mapping
 from functools import cache
 from typing import Any, Protocol, TypeVar
 
 import msgspec
+from aiohttp import web
 from msgspec import Struct
 from msgspec.structs import FieldInfo
 
@@ -14,6 +16,29 @@ from lamina.controller.scheduling.scheduler import FilterResult
 from lamina.dialects import check_pod
 from lamina.errors import BadInput
 from lamina.ports.kube import Object
+
+MAX_BODY = 16 * 2**20
+"""Bytes. Of 5,000 nodes, kube-scheduler sends up to 1.3 MB of names with a pod of up to 3 MiB, and to preempt the UIDs
+of all pods on a tenth of the nodes, up to 6 MB."""
+READ_S = 10.0
+"""kube-scheduler sends a request at once."""
+
+
+async def read_body(request: web.Request) -> bytes:
+    """The whole body, bounded because any client that connects can send one.
+
+    Raises BadInput for one that is too large, or not there in time.
+    """
+    try:
+        async with asyncio.timeout(READ_S):
+            return await request.read()
+    except web.HTTPRequestEntityTooLarge as error:
+        raise BadInput(
+            f"the request has more than {MAX_BODY // 2**20} MiB; set nodeCacheCapable to true for this extender in "
+            "kube-scheduler's configuration, so that it sends names and not whole nodes"
+        ) from error
+    except TimeoutError as error:
+        raise BadInput(f"the request did not arrive within {READ_S:g} s; check the network between the two") from error
 
 
 class Arguments(Protocol):
@@ -25,7 +50,7 @@ class Arguments(Protocol):
 _Args = TypeVar("_Args", bound=Arguments)
 _PODS = 16
 """Pods that are recognized, the last ones."""
-_LARGEST_POD = 64 * 2**10
+_MAX_POD = 64 * 2**10
 """Bytes."""
 
 
@@ -151,7 +176,7 @@ class Decoder:
                 return pod
         decoded = msgspec.json.decode(written, type=Object)
         check_pod(decoded)
-        if len(written) <= _LARGEST_POD:
+        if len(written) <= _MAX_POD:
             self._pods.appendleft((written, decoded))
         return decoded
 

@@ -19,8 +19,15 @@ from lamina.controller.binding.binder import Binder
 from lamina.controller.context import Context
 from lamina.controller.eviction.preemption import Preemption
 from lamina.controller.eviction.victims import PodVictims
-from lamina.controller.extender.bodies import LARGEST_BODY, read_body
-from lamina.controller.extender.protocol import Arguments, Decoder, ExtenderArgs, PreemptArgs, filter_result
+from lamina.controller.extender.protocol import (
+    MAX_BODY,
+    Arguments,
+    Decoder,
+    ExtenderArgs,
+    PreemptArgs,
+    filter_result,
+    read_body,
+)
 from lamina.controller.gangs.coordinator import GangCoordinator
 from lamina.controller.leadership.readiness import Readiness
 from lamina.controller.metrics import Metrics
@@ -86,7 +93,7 @@ class ExtenderService:
         self._decoder = Decoder()
 
     def application(self) -> web.Application:
-        app = web.Application(client_max_size=LARGEST_BODY)
+        app = web.Application(client_max_size=MAX_BODY)
         self._add_verb(app, "filter", ExtenderArgs, self._filter)
         self._add_verb(app, "filter", ExtenderArgs, self._filter_to_best, path=FILTER_TO_BEST)
         self._add_verb(app, "prioritize", ExtenderArgs, self._prioritize)

@@ -21,7 +21,7 @@ _READING_PART = 0.1
 _PARSED_TOGETHER = 50
 """Pods that are parsed before other tasks get their turn."""
 _TIMEOUT_S = 60.0
-_LONGEST_TIMEOUT_S = 900.0
+_MAX_TIMEOUT_S = 900.0
 """A group holds places no longer than this, whatever it requests; kube-scheduler has the same limit for permits."""
 
 
@@ -78,7 +78,7 @@ class GroupReader:
         if len(pods) > _MAX_PODS:
             raise BadInput(f"{name} has {len(pods)} pods; it may have at most {_MAX_PODS}")
         members = {pod.uid: pod for pod in await self._parse(pods, known)}
-        timeout_s = min(float(timeout), _LONGEST_TIMEOUT_S)
+        timeout_s = min(float(timeout), _MAX_TIMEOUT_S)
         group = group_of_members(minimum, timeout_s, members.values())
         now = self._context.now()
         return _Reading(minimum, group, now + max(_FRESH_S, (now - started) / _READING_PART), members)

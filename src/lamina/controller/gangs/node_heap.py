@@ -9,7 +9,7 @@ from typing import NamedTuple, Protocol
 
 import numpy as np
 
-from lamina.controller.packing.trial import PackingTrial
+from lamina.controller.packing.policy import PackingTrial
 from lamina.placement.packing import Ask
 
 

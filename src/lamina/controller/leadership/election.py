@@ -28,7 +28,7 @@ LEADS_S = 7.0
 """How long a holder leads after one renewal."""
 EVERY_S = 2.0
 """How often the holder renews the Lease."""
-_MOST_TRANSITIONS = 2**31 - 1
+_MAX_TRANSITIONS = 2**31 - 1
 """What the API server takes. It refuses a Lease with more, and then no replica could lead."""
 
 
@@ -131,7 +131,7 @@ class LeaderElection:
             "acquireTime": now if changed else before.get("acquireTime", now),
             "renewTime": now,
             "leaseTransitions": min(
-                int(before.get("leaseTransitions") or 0) + (changed and bool(lease)), _MOST_TRANSITIONS
+                int(before.get("leaseTransitions") or 0) + (changed and bool(lease)), _MAX_TRANSITIONS
             ),
         }
         metadata = lease["metadata"] if lease else {"name": LEADER_LEASE, "namespace": NAMESPACE}

@@ -15,7 +15,7 @@ from lamina.core.host_size import HostSize, offered_by
 from lamina.core.nodes import is_discouraged, kept_out
 from lamina.core.objects import confirmed_survivors, read_inventory
 from lamina.core.pod_status import runs_containers
-from lamina.ledger.grant_objects import LONGEST_LABEL, NODE_LABEL, grant_record
+from lamina.ledger.grant_objects import MAX_LABEL, NODE_LABEL, grant_record
 from lamina.ledger.pod_holding import GrantRecord
 from lamina.ledger.pod_stages import PodState, Stage, pod_state
 from lamina.ledger.resized_pods import ResizedPod, resized_pod
@@ -129,7 +129,7 @@ class Watches:
 
     async def catch_up(self, node: str) -> None:
         """Read the grants and pods of one node as they are now. Raises Outside."""
-        labels = f"{NODE_LABEL}={node}" if len(node) <= LONGEST_LABEL else ""
+        labels = f"{NODE_LABEL}={node}" if len(node) <= MAX_LABEL else ""
         known = self._ledger.records_on(node)
         grants = (await self._kube.list(GRANTS, labels=labels)).items
         pods = (await self._kube.list(PODS, fields=f"spec.nodeName={node}")).items

@@ -12,7 +12,7 @@ from dataclasses import dataclass
 
 from lamina.ports.kube import GRANTS, PODS, Resource
 
-_MOST_WRITES = 1000
+_MAX_WRITES = 1000
 """Of each resource; the oldest is forgotten first."""
 
 
@@ -38,7 +38,7 @@ class WriteBarrier:
         writes = self._writes[resource]
         writes.pop(name, None)
         writes[name] = _Write(epoch)
-        if len(writes) > _MOST_WRITES:
+        if len(writes) > _MAX_WRITES:
             writes.popitem(last=False)
 
     def succeeded(self, resource: Resource, name: str, written: str) -> None:

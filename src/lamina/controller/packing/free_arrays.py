@@ -6,7 +6,7 @@ from lamina.controller.capacity.cluster_state import ClusterState
 from lamina.core.gpus import Mode
 from lamina.core.host_size import UNKNOWN_HOST, HostSize
 from lamina.core.requests import GpuSelector, PodRequest
-from lamina.placement.packing import MOST_GPUS, REFUSED, Ask, Cluster
+from lamina.placement.packing import MAX_GPUS, REFUSED, Ask, Cluster
 from lamina.placement.packing.cluster import Longs
 from lamina.placement.state.modes import accepted
 
@@ -39,7 +39,7 @@ class FreeArrays:
         if not rows.size and not hosts:
             return rows
         self._stamp = table.stamp
-        grown = (table.shape[0], min(table.shape[1], MOST_GPUS)) != self.cluster.kind.shape
+        grown = (table.shape[0], min(table.shape[1], MAX_GPUS)) != self.cluster.kind.shape
         everything = np.arange(len(table.states))
         new_kinds = self._has_new_kinds(rows)
         if new_kinds:  # those that are gone give way
@@ -57,7 +57,7 @@ class FreeArrays:
     def ask(self, request: PodRequest | None, size: HostSize) -> Ask | None:
         """The request in the arrays' terms, or None where they cannot express it.
 
-        They express one container with at most MOST_GPUS GPUs that names no single GPUs and accepts shared ones.
+        They express one container with at most MAX_GPUS GPUs that names no single GPUs and accepts shared ones.
         """
         if request is None:
             return Ask(size.cpu, size.memory_mib, 0, (0,) * len(self._kinds), 0)
@@ -66,7 +66,7 @@ class FreeArrays:
         if len(request.containers) != 1 or names_gpus:
             return None
         [container] = request.containers
-        if container.count > MOST_GPUS:
+        if container.count > MAX_GPUS:
             return None
         memory = []
         for model, capacity, cores in self._kinds:
@@ -76,7 +76,7 @@ class FreeArrays:
         return Ask(size.cpu, size.memory_mib, container.count, tuple(memory), container.cores)
 
     def _new_cluster(self, shape: tuple[int, int]) -> Cluster:
-        rows, width = shape[0], min(shape[1], MOST_GPUS)
+        rows, width = shape[0], min(shape[1], MAX_GPUS)
         full = [np.array([kind[field] for kind in self._kinds], np.int32) for field in (1, 2)]
         zeros = [np.zeros((rows, width), np.int32) for _ in range(3)]
         cpu, memory = np.full(rows, UNKNOWN_HOST.cpu, np.int64), np.full(rows, UNKNOWN_HOST.memory_mib, np.int64)

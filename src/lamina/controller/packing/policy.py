@@ -10,13 +10,13 @@ as binpack would, and what it cannot learn is set aside.
 
 import asyncio
 import ctypes
+from collections.abc import Mapping
 
 import numpy as np
 
 from lamina import native
 from lamina.controller.capacity.cluster_state import ClusterState
 from lamina.controller.packing.free_arrays import FreeArrays
-from lamina.controller.packing.trial import PackingTrial
 from lamina.core.host_size import HostSize
 from lamina.core.policies import PACKING, chain
 from lamina.core.requests import PodRequest
@@ -27,13 +27,46 @@ from lamina.placement.packing.packer import Levels
 from lamina.ports.clock import Clock
 from lamina.ports.polling import poll
 
+
+class PackingTrial:
+    """`packer` rates a copy of the cluster, which belongs to the trial; `rows` has the row of each node."""
+
+    def __init__(self, packer: Packer, rows: Mapping[str, int]) -> None:
+        self.rows = rows
+        self._packer = packer
+        self.changed: list[int] = []
+        """The rows where something was planned, one for each change."""
+
+    def adopt(self, ask: Ask, levels: Levels) -> None:
+        """Spare the trial computing levels that are known for the cluster without what is planned."""
+        self._packer.adopt({ask: (levels[0].copy(), levels[1].copy())}, set(self.changed))
+
+    def levels(self, ask: Ask) -> Floats:
+        """How good each row is; -inf where the pod does not fit according to the arrays."""
+        return self._packer.levels(ask)[0]
+
+    def best_gpus(self, ask: Ask, node: str) -> int:
+        """The best GPUs of the node as bits."""
+        return int(self._packer.levels(ask)[1][self.rows[node]])
+
+    def take(self, ask: Ask, node: str, gpus: int) -> None:
+        """Plan a pod on these GPUs (bits) of the node."""
+        self.changed.append(self.rows[node])
+        self._packer.take(self.rows[node], gpus, ask)
+
+    def release(self, ask: Ask, node: str, gpus: int) -> None:
+        """Undo `take`."""
+        self.changed.append(self.rows[node])
+        self._packer.release(self.rows[node], gpus, ask)
+
+
 _KIND = "packing policy"
 """The kind under which its failures are set aside."""
-_LONGEST_NAME = 500
+_MAX_NAME = 500
 _POLL_S = 0.1
-_MOST_ROWS_INLINE = 500
+_MAX_ROWS_INLINE = 500
 """Rows that may be computed in the event loop, in some 5 ms at most."""
-_MOST_KINDS_KEPT = 64
+_MAX_KINDS_KEPT = 64
 """Kinds of pods whose levels a new policy brings along."""
 
 
@@ -80,7 +113,7 @@ class PackingPolicy:
             return
         policy = await asyncio.to_thread(learn_policy, mix, self._library)
         while version == self._arrays.version:
-            asks = self._packer.kept()[-_MOST_KINDS_KEPT:]
+            asks = self._packer.kept()[-_MAX_KINDS_KEPT:]
             packer = self._packer
             levels, changed = await self._compute_levels(policy, asks)
             if packer is self._packer:
@@ -134,7 +167,7 @@ class PackingPolicy:
         ask, packer, policy = self._arrays.ask(request, size), self._packer, self._packer.policy
         if not _uses_packing(request) or ask is None or policy is None:
             return
-        if packer.rows_to_compute(ask) > _MOST_ROWS_INLINE:
+        if packer.rows_to_compute(ask) > _MAX_ROWS_INLINE:
             levels, changed = await self._compute_levels(policy, [ask])
             if packer is self._packer and packer.policy is policy:
                 packer.adopt(levels, changed)
@@ -170,7 +203,7 @@ class PackingPolicy:
             try:
                 ask = self._arrays.ask(pod.request, pod.size)
             except Exception as error:
-                self._set_aside.add(_KIND, f"pods such as {pod}"[:_LONGEST_NAME], error)
+                self._set_aside.add(_KIND, f"pods such as {pod}"[:_MAX_NAME], error)
                 continue
             if ask is not None:
                 counts.counts[ask] = counts.counts.get(ask, 0) + number

@@ -19,7 +19,7 @@ from lamina.ledger.holds import Hold, Why
 from lamina.ledger.pod_stages import Stage
 from lamina.ledger.pods import ParsedPod
 
-MOST_OBSERVED = 100
+MAX_OBSERVED = 100
 """Nominations of pods' statuses that are looked at for one filter, the most important pods first."""
 
 
@@ -132,7 +132,7 @@ class NominatedPods:
             if (other := self._pending.pod(uid, config)) is not None and not totals.holds(uid, node)
             if uid not in uids and other.priority >= priority
         ]
-        for other, node in sorted(named, key=lambda each: -each[0].priority)[:MOST_OBSERVED]:
+        for other, node in sorted(named, key=lambda each: -each[0].priority)[:MAX_OBSERVED]:
             if other.request is not None and self._cluster_state.fits_without(node, [other.request], self._leaving):
                 yield Nomination(other, other.request, node, self._leaving, float("inf"))
 

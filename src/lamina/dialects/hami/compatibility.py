@@ -12,7 +12,7 @@ import msgspec
 
 from lamina.core.gpus import Gpu, Inventory, Mode
 from lamina.core.mig_cards import MIG_CARDS
-from lamina.dialects.metadata import LONGEST_LABEL, BoundPod, Metadata
+from lamina.dialects.metadata import MAX_LABEL, BoundPod, Metadata
 
 REGISTER = "hami.io/node-nvidia-register"
 MODES = {Mode.MIG: "mig", Mode.MPS: "mps"}
@@ -119,7 +119,7 @@ def pod_metadata(pod: BoundPod) -> Metadata:
     instances = list(_mig_instances(pod))
     if instances:
         annotations["hami.io/vgpu-mig-allocations"] = msgspec.json.encode(instances).decode()
-    return Metadata(annotations=annotations, labels={"hami.io/vgpu-node": node} if len(node) <= LONGEST_LABEL else {})
+    return Metadata(annotations=annotations, labels={"hami.io/vgpu-node": node} if len(node) <= MAX_LABEL else {})
 
 
 def _mig_instances(pod: BoundPod) -> Iterator[dict[str, Any]]:

@@ -13,7 +13,7 @@ from dataclasses import dataclass, field
 from typing import NamedTuple
 
 from lamina.errors import Outside
-from lamina.ports.caller_reviews import BUSY, MOST_KEPT, UNAVAILABLE, UNKNOWN, CallerVerdict, may, user_of
+from lamina.ports.caller_reviews import BUSY, MAX_KEPT, UNAVAILABLE, UNKNOWN, CallerVerdict, may, user_of
 from lamina.ports.clock import Clock
 from lamina.ports.kube import INVENTORIES, PODS, Kube, Object, Resource
 
@@ -82,7 +82,7 @@ class DashboardViewers:
         if user is None:
             return None
         self._known[key] = viewer = _Viewer(user, self._clock.monotonic() + KEPT_S)
-        while len(self._known) > MOST_KEPT:
+        while len(self._known) > MAX_KEPT:
             self._known.popitem(last=False)
         return viewer
 

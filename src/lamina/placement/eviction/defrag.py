@@ -19,7 +19,7 @@ from lamina.core.requests import PodRequest
 from lamina.placement.search.fit import PodPlacement, fit
 from lamina.placement.state.nodes import NodeState
 
-MOST_TRIED = 500
+MAX_TRIED = 500
 """GPUs are tried from the one that is held least on, so those that come later are harder to free."""
 
 
@@ -73,11 +73,11 @@ def advise(
     """The steps that free the most GPUs with at most `most_moves` moves, as far as going one by one finds them.
 
     `place_again` decides where pods go. Without it, they go to GPUs that others share already, preferably of their own
-    node. After MOST_TRIED GPUs in a row of which none can be freed, no more are tried.
+    node. After MAX_TRIED GPUs in a row of which none can be freed, no more are tried.
     """
     board = _Board(nodes, residents)
     left, tried = most_moves, 0
-    while left and tried < MOST_TRIED and (found := board.next_least_held()) is not None:
+    while left and tried < MAX_TRIED and (found := board.next_least_held()) is not None:
         node, uuid = found
         step = board.emptied(node, uuid, left, place_again or board.shared_place)
         tried += 1

@@ -12,7 +12,7 @@ from collections.abc import Callable, Sequence
 
 from msgspec import Struct
 
-_MOST_SETS = 500
+_MAX_SETS = 500
 _OFFSET = 1 << 31
 """Makes every priority positive, as kube-scheduler does."""
 
@@ -33,7 +33,7 @@ def cheapest(
     enough: Callable[[frozenset[str]], bool],
     violations: Callable[[frozenset[str]], int] = lambda uids: 0,
     *,
-    most_sets: int = _MOST_SETS,
+    most_sets: int = _MAX_SETS,
 ) -> tuple[Victim, ...] | None:
     """The victims to evict, or None where evicting all would not help. Both functions take the UIDs of a set.
 
@@ -45,7 +45,7 @@ def cheapest(
     spared = _spare(pool, enough)
     limit = cost(spared, violations)
     heap: list[tuple[Cost, tuple[int, ...]]] = [(cost((), violations), ())]
-    for _ in range(min(most_sets, _MOST_SETS)):
+    for _ in range(min(most_sets, _MAX_SETS)):
         price, places = heapq.heappop(heap)
         if price >= limit:
             break

@@ -9,7 +9,7 @@ from collections.abc import Callable, Iterator, Sequence
 from lamina.core.mig import Placed
 from lamina.placement.mig.partitions import Partitions
 
-_MOST_STEPS = 2000
+_MAX_STEPS = 2000
 """Layouts looked at for one pod on one GPU; a card has a few hundred."""
 
 Chosen = tuple[Placed, ...]
@@ -22,7 +22,7 @@ def arrange_instances(
 
     `together` says of two of them whether they ever run at the same time. None where not all find a place.
     """
-    steps, dead = _MOST_STEPS, set[Chosen]()
+    steps, dead = _MAX_STEPS, set[Chosen]()
 
     def search(chosen: Chosen) -> Chosen | None:
         nonlocal steps

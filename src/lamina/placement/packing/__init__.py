@@ -5,14 +5,14 @@ that have come (`RequestCounts`, `Mix`). A scheduler needs `Packer` alone. docs/
 policy.
 """
 
-from lamina.placement.packing.cluster import MOST_GPUS, REFUSED, Ask, Cluster, as_bits, bits
+from lamina.placement.packing.cluster import MAX_GPUS, REFUSED, Ask, Cluster, as_bits, bits
 from lamina.placement.packing.kernel import LIBRARY
 from lamina.placement.packing.mix import Mix, RequestCounts
 from lamina.placement.packing.packer import LearningSchedule, Packer, learn_policy
 
 __all__ = [
     "LIBRARY",
-    "MOST_GPUS",
+    "MAX_GPUS",
     "REFUSED",
     "Ask",
     "Cluster",

@@ -15,7 +15,7 @@ from numpy.typing import NDArray
 REFUSED = 2**31 - 1
 """In `Ask.gpu_memory`: the pod does not accept GPUs of this kind, or they are too small for it."""
 
-MOST_GPUS = 64
+MAX_GPUS = 64
 """Distinguishable GPUs of one node."""
 
 Ints = NDArray[np.int32]

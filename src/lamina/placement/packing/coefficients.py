@@ -9,7 +9,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from lamina.placement.packing.cluster import MOST_GPUS, REFUSED, Ask, Ints
+from lamina.placement.packing.cluster import MAX_GPUS, REFUSED, Ask, Ints
 from lamina.placement.packing.mix import Floats, Mix
 
 UNIT = 1_000_000
@@ -21,7 +21,7 @@ class LeftoverValues:
     """What each leftover is worth for a mix, in its natural size. `step` and `levels` are in GPUs.
 
     `one` and `fill` have an entry for each pod of the mix. `remainder` has 1001 entries for each kind and `idle`
-    MOST_GPUS + 1, both in GPUs. A hinge is (weight, GPU factor, CPU factor in GPUs per thousandth of a core).
+    MAX_GPUS + 1, both in GPUs. A hinge is (weight, GPU factor, CPU factor in GPUs per thousandth of a core).
     """
 
     one: Floats
@@ -128,7 +128,7 @@ def coefficients(mix: Mix, values: LeftoverValues) -> Coefficients:
         hinge_cpu=whole(hinge[:, 2] * UNIT),
         remainder=whole(values.remainder * UNIT * UNIT),
         unpaired=float(round(values.unpaired * UNIT)),
-        idle=whole(np.broadcast_to(values.idle, MOST_GPUS + 1) * UNIT * UNIT),
+        idle=whole(np.broadcast_to(values.idle, MAX_GPUS + 1) * UNIT * UNIT),
         all_idle=float(round(values.all_idle * UNIT * UNIT)),
         levels=np.zeros(0) if values.levels is None else whole(values.levels * UNIT * UNIT),
         step=float(round(values.step * UNIT * UNIT)),

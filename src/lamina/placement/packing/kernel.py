@@ -16,7 +16,7 @@ from lamina.placement.packing.coefficients import Coefficients
 from lamina.placement.packing.mix import Floats
 
 LIBRARY = "placement/liblamina_packing.so"
-_MOST_ASKS = 1024
+_MAX_ASKS = 1024
 """Requests that are kept in the core's terms, which is twice as many as levels are kept of."""
 
 
@@ -104,7 +104,7 @@ def _fields(layout: type[Structure]) -> list[tuple[str, type]]:
     return [(field[0], field[1]) for field in layout._fields_]
 
 
-@lru_cache(_MOST_ASKS)
+@lru_cache(_MAX_ASKS)
 def _ask(ask: Ask) -> tuple[_Ask, NDArray[np.int32]]:
     """Raises ValueError for amounts out of range, of which ctypes would silently keep the low bits."""
     longs, ints = (ask.cpu, ask.memory), (ask.gpus, ask.gpu_cores, *ask.gpu_memory)

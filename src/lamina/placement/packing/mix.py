@@ -15,7 +15,7 @@ from numpy.typing import NDArray
 from lamina.placement.packing.cluster import REFUSED, Ask, Ints, Longs
 
 Floats = NDArray[np.float64]
-MOST_CLASSES, MOST_SHARES = 384, 128
+MAX_CLASSES, MAX_SHARES = 384, 128
 """What the core takes: kinds of requests, and of (count, memory, cores) among them."""
 
 
@@ -51,7 +51,7 @@ class Mix:
         shares: set[tuple[int, tuple[int, ...], int]] = set()
         for ask, n in merged.most_common():
             share = (ask.gpus, ask.gpu_memory, ask.gpu_cores)
-            if ask.gpus and len(common) < MOST_CLASSES and (share in shares or len(shares) < MOST_SHARES):
+            if ask.gpus and len(common) < MAX_CLASSES and (share in shares or len(shares) < MAX_SHARES):
                 shares.add(share)
                 common.append((ask._replace(memory=memory[ask] // n), n))
         asks = tuple(ask for ask, _ in common)

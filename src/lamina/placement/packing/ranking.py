@@ -13,7 +13,7 @@ from lamina.placement.packing.cluster import Ask, Bools, Cluster, Longs
 from lamina.placement.packing.kernel import Kernel
 from lamina.placement.packing.mix import Floats
 
-MOST_KEPT = 512
+MAX_KEPT = 512
 """Kinds of requests whose levels are kept; the one that was not asked for the longest gives way."""
 
 
@@ -77,7 +77,7 @@ class Ranking:
             kept.gpus[rows] = self._gpus[:n]
         kept.changes = len(self._log)
         self._kept[ask] = kept
-        if len(self._kept) > MOST_KEPT:
+        if len(self._kept) > MAX_KEPT:
             del self._kept[next(iter(self._kept))]
         return kept.levels, kept.gpus
 

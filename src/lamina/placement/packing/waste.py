@@ -10,7 +10,7 @@ from dataclasses import astuple, dataclass
 
 import numpy as np
 
-from lamina.placement.packing.cluster import MOST_GPUS
+from lamina.placement.packing.cluster import MAX_GPUS
 from lamina.placement.packing.coefficients import Coefficients, LeftoverValues, coefficients
 from lamina.placement.packing.kernel import remainders
 from lamina.placement.packing.mix import Floats, Mix
@@ -18,7 +18,7 @@ from lamina.placement.packing.mix import Floats, Mix
 OFFERS = (4, 16, 64)
 """For how many pods that could be put on it a GPU's remainder is kept open."""
 
-LEAST_CORES = 100.0
+MIN_CORES = 100.0
 """Thousandths of a core per GPU: no threshold lies below, so that sums stay exact."""
 
 LOW, MIDDLE, HIGH = 0.25, 0.5, 0.75
@@ -56,12 +56,12 @@ def waste(mix: Mix, weights: Weights, library: ctypes.CDLL) -> Coefficients:
     Where no pod's CPU is counted, CPU plays no part.
     """
     w = weights
-    thresholds = [max(LEAST_CORES, mix.cores_per_gpu(q)) for q in (LOW, MIDDLE, HIGH)]
+    thresholds = [max(MIN_CORES, mix.cores_per_gpu(q)) for q in (LOW, MIDDLE, HIGH)]
     hinges: list[tuple[float, float, float]] = [
         (w.short_of_cpu_low, 1, -1 / thresholds[0]),
         (w.short_of_cpu_middle, 1, -1 / thresholds[1]),
         (w.short_of_cpu_high, 1, -1 / thresholds[2]),
-        (w.short_of_cpu_all, 1, -1 / max(LEAST_CORES, mix.all_cores_per_gpu)),
+        (w.short_of_cpu_all, 1, -1 / max(MIN_CORES, mix.all_cores_per_gpu)),
         (w.stranded_cpu, -1, 1 / thresholds[1]),
     ]
     counted = mix.all_cpu > 0
@@ -77,7 +77,7 @@ def waste(mix: Mix, weights: Weights, library: ctypes.CDLL) -> Coefficients:
         hinges=hinges if counted else [],
         remainder=np.tensordot(kept, unused, axes=1),
         unpaired=float(kept.sum()),
-        idle=w.idle_gpus * np.arange(MOST_GPUS + 1) / 8,
+        idle=w.idle_gpus * np.arange(MAX_GPUS + 1) / 8,
         all_idle=w.idle_node,
         step=w.step,
     )

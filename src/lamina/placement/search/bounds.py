@@ -11,7 +11,7 @@ from lamina.core.requests import ContainerRequest, GpuSelector, PodRequest
 from lamina.placement.rules.refusal_arrays import TAKES, codes, needed_memory
 from lamina.placement.state.table import Columns, Ints, NodeTable
 
-_MOST_INSTANCES = 16
+_MAX_INSTANCES = 16
 """More MIG instances than any GPU has."""
 _NO_WISHES = GpuSelector()
 
@@ -32,7 +32,7 @@ def _most_on(container: ContainerRequest, selector: GpuSelector | None, table: N
     by_gpu = np.minimum(slots, columns.free_memory // np.maximum(needed_memory(container, columns), 1))
     if container.cores:
         by_gpu = np.minimum(by_gpu, columns.free_cores // container.cores)
-    by_gpu = np.where(columns.may(Mode.MIG), np.minimum(slots, _MOST_INSTANCES), by_gpu)
+    by_gpu = np.where(columns.may(Mode.MIG), np.minimum(slots, _MAX_INSTANCES), by_gpu)
     if container.exclusive:
         by_gpu = np.minimum(by_gpu, 1)
     by_gpu = np.where(codes(container, selector, table, columns) == TAKES, by_gpu, 0)

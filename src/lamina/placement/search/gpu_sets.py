@@ -16,7 +16,7 @@ from lamina.core.quota_room import QuotaRoom
 from lamina.core.requests import PodRequest
 from lamina.placement.state.nodes import GpuState
 
-_MOST_SETS = 2000
+_MAX_SETS = 2000
 """Sets that are compared one by one: 8 of 12 GPUs are 495. Beyond that each set is grown from one GPU."""
 
 Amounts = tuple[int, int]
@@ -49,7 +49,7 @@ def preferred_within(
     """The first of these sets that quotas allow. `counted` is what one of the places comes to."""
     amounts = {place: counted(place) for place in able}
     if TOPOLOGY in chain(request.gpu_policy):
-        for places in islice(preferred(request, count, able, states), _MOST_SETS):
+        for places in islice(preferred(request, count, able, states), _MAX_SETS):
             if _allowed([amounts[place] for place in places], room):
                 return places
     groups = _numa_groups(able, states) if request.numa_bind else [able]
@@ -89,7 +89,7 @@ def _connected(group: Sequence[int], count: int, states: Sequence[GpuState]) -> 
     if count == 1:
         loss = {place: sum(_link(place, other, states) for other in group) for place in group}
         yield from ((place,) for place in sorted(group, key=lambda place: loss[place]))
-    elif comb(len(group), count) <= _MOST_SETS:
+    elif comb(len(group), count) <= _MAX_SETS:
         yield from combinations(group, count)
     else:
         yield from (_grown(first, group, count, states) for first in group)

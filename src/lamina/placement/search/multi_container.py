@@ -17,7 +17,7 @@ from lamina.placement.search.gpu_sets import preferred
 from lamina.placement.search.policies import gpu_order
 from lamina.placement.state.nodes import GpuState, NodeState
 
-_MOST_STEPS = 400
+_MAX_STEPS = 400
 """Sets of GPUs looked at for one pod on one node. Real pods need a few; three containers on four GPUs at most 258."""
 
 
@@ -134,7 +134,7 @@ class _Search:
         tried: set[tuple[object, ...]] = set()
         for places in preferred(self.request, container.count, able, self.states):
             self.steps += 1
-            if self.steps > _MOST_STEPS:
+            if self.steps > _MAX_STEPS:
                 return
             if tried and self._alike(places) in tried:
                 continue

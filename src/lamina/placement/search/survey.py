@@ -22,7 +22,7 @@ from lamina.placement.state.nodes import NodeState
 from lamina.placement.state.table import Columns, Ints, NodeTable
 
 FITS, NO_NODE = 0, -1
-_MOST_MISSES = 20_000
+_MAX_MISSES = 20_000
 _NO_WISHES = GpuSelector()
 _NO_MISS = Miss("", Cause.NO_GPU, False, (0, 0, 0.0))
 
@@ -64,7 +64,7 @@ class Survey:
     def refresh(self) -> None:
         """Ask again where something was written since the last time."""
         table = self._table
-        if len(self._numbers) > _MOST_MISSES or self._numbering != table.numbering:
+        if len(self._numbers) > _MAX_MISSES or self._numbering != table.numbering:
             self._stamp, self.misses, self._numbering = 0, [_NO_MISS], table.numbering
             self._numbers.clear()
         if len(self._verdicts) < len(table.stamps):

@@ -6,7 +6,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-_MOST_CHOICES = 8
+_MAX_CHOICES = 8
 
 
 class NodeNames(list[str]):
@@ -39,5 +39,5 @@ class NodeNames(list[str]):
 
     def keep_chosen(self, key: bytes, names: "NodeNames") -> None:
         self.choices[key] = names
-        if len(self.choices) > _MOST_CHOICES:
+        if len(self.choices) > _MAX_CHOICES:
             self.choices.popitem(last=False)

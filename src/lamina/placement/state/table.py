@@ -36,7 +36,7 @@ _NUMBERS = (
     "partitions",
     "memory",
 )
-_MOST_UNUSED = 1000
+_MAX_UNUSED = 1000
 """Twice as many numbers as there are places for GPUs, and so many more, may be in use before they are given again."""
 _PRESENT, _HEALTHY, _BUSY, _WHOLE, _CORDONED, _BY_GRANT = (1 << n for n in range(6))
 _WITH_CORES, _WITHOUT_CORES, _ONE_ISOLATION = (1 << n for n in range(6, 9))
@@ -145,7 +145,7 @@ class NodeTable:
 
     def put(self, state: NodeState) -> None:
         """The node as it is now."""
-        if self.numbers > 2 * len(self.rows) * self._cells.shape[2] + _MOST_UNUSED:
+        if self.numbers > 2 * len(self.rows) * self._cells.shape[2] + _MAX_UNUSED:
             self._renumber()
         self._put(state)
 

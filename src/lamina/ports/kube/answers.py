@@ -21,8 +21,8 @@ _BY_CODE: dict[int, type[Outside]] = {
     410: Gone,
     422: Refused,
 }
-_WAIT_S, _LONGEST_WAIT_S = 1.0, 10.0
-_LONGEST_REASON = 1000
+_WAIT_S, _MAX_WAIT_S = 1.0, 10.0
+_MAX_REASON = 1000
 """Characters of the server's words. It repeats what it refuses, which may be large."""
 
 
@@ -76,7 +76,7 @@ def retry_after(header: str | None) -> float:
         seconds = float(header or _WAIT_S)
     except ValueError:
         return _WAIT_S
-    return _WAIT_S if math.isnan(seconds) else min(max(seconds, 0.0), _LONGEST_WAIT_S)
+    return _WAIT_S if math.isnan(seconds) else min(max(seconds, 0.0), _MAX_WAIT_S)
 
 
 def _error(code: int, status: Any, doing: str) -> Outside:
@@ -85,7 +85,7 @@ def _error(code: int, status: Any, doing: str) -> Outside:
         message, reason = status.get("message") or "", status.get("reason")
     kind = AlreadyExists if reason == "AlreadyExists" else _BY_CODE.get(code, Outside)
     written = " ".join(str(message).split())
-    shown = written if len(written) <= _LONGEST_REASON else f"{written[:_LONGEST_REASON]}..."
+    shown = written if len(written) <= _MAX_REASON else f"{written[:_MAX_REASON]}..."
     return kind(f"Kubernetes answered {code} to {doing}: {shown or 'without a reason'}")
 
 

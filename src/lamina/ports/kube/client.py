@@ -58,10 +58,10 @@ _OBJECT_S, _LIST_S = 60.0, 300.0
 """How long one answer may take as a whole. `_TIMEOUT_S` is about silence, which an endless answer never keeps."""
 _PROXIED_S = 5.0
 """How long a pod or node may take that the server passes a request on to."""
-_LARGEST_OBJECT, _LARGEST_LIST = 16 * 2**20, 512 * 2**20
+_MAX_OBJECT, _MAX_LIST = 16 * 2**20, 512 * 2**20
 """Bytes of one answer. etcd holds no object of more than some MiB; a list may have to be read in one piece."""
 _BUSY_TRIES = 4
-_LONGEST_ADDRESS = 65_536
+_MAX_ADDRESS = 65_536
 _SHOWN = 100
 _NO_TOKEN = (json.JSONDecodeError, LookupError, TypeError)
 _NO_LOGIN = (ConfigError, OSError, *_NO_TOKEN)
@@ -189,7 +189,7 @@ class KubeClient:
     async def _list(self, path: str, params: dict[str, str]) -> Listing:
         items: list[Object] = []
         while True:
-            answer = await self._ask("GET", path, params=params, most=_LARGEST_LIST, limit_s=_LIST_S)
+            answer = await self._ask("GET", path, params=params, most=_MAX_LIST, limit_s=_LIST_S)
             page = answers.page_of(answer, f"GET {path}")
             items += page.items
             if not page.more:
@@ -213,7 +213,7 @@ class KubeClient:
                 async with asyncio.timeout(_TIMEOUT_S):
                     response = await stack.enter_async_context(self._requested("GET", address, silent_s=_SILENT_S))
                 if response.status != 200:
-                    body = await _body(response, _LARGEST_OBJECT, f"watching {path}")
+                    body = await _body(response, _MAX_OBJECT, f"watching {path}")
                     raise answers.error_of(response.status, body, f"watching {path}")
                 with contextlib.suppress(aiohttp.SocketTimeoutError):
                     async for line in _lines(response):
@@ -309,7 +309,7 @@ class KubeClient:
         limit_s: float | None = None,
     ) -> bytes:
         """`most` are the bytes of an answer, `limit_s` its seconds; without them those of one object."""
-        most, limit_s = most or _LARGEST_OBJECT, limit_s or _OBJECT_S
+        most, limit_s = most or _MAX_OBJECT, limit_s or _OBJECT_S
         address, headers, content = self._address(method, path, params), {}, None
         if body is not None:
             headers["Content-Type"], content = _encoded(method, body)
@@ -374,7 +374,7 @@ class KubeClient:
         """Raises Refused. A name may be longer than an address can be."""
         query = f"?{urlencode(params)}" if params else ""
         address = f"{self.server.rstrip('/')}/{path}{query}"
-        if len(address) > _LONGEST_ADDRESS:
+        if len(address) > _MAX_ADDRESS:
             raise Refused(f"the address of {doing} {path[:_SHOWN]}... cannot be used: URL too long")
         return URL(address, encoded=True)
 

@@ -1,25 +1,90 @@
-"""The extender's certificates in two Secrets: one for the controllers, one for kube-scheduler.
+"""The certificates of the extender and of kube-scheduler, which Lamina creates itself, and when they are replaced.
 
-The first has all that exists, and decides. The second follows from it.
+A generation is an authority with one certificate for the extender and one for its client. kube-scheduler reads the
+authorities that it trusts only at its start, so a generation is created long before it is used. Until then it is only
+trusted: every scheduler that starts in the meantime accepts both.
 """
 
-from datetime import UTC, datetime
+from collections.abc import Iterable
+from datetime import UTC, datetime, timedelta
+from typing import NamedTuple
 
 from lamina.configuration import CONFIG_MAP_NAMESPACE as NAMESPACE
-from lamina.controller.extender.issued import Generation, Issued, renewed
-from lamina.core.component_names import EXTENDER_CLIENT_SECRET, EXTENDER_SECRET
+from lamina.core.component_names import EXTENDER_CLIENT_SECRET, EXTENDER_NAME, EXTENDER_SECRET
 from lamina.errors import Outside
-from lamina.ports.certificates.authority import CertifiedKey
+from lamina.ports.certificates.authority import CLIENT, SERVER, Authority, CertifiedKey, has_names, signed_by
 from lamina.ports.clock import Clock
 from lamina.ports.kube import SECRETS, AlreadyExists, Conflict, Kube, NotFound, Object
 from lamina.ports.kube.secret_objects import content_of, create_secret, secret_object
+
+VALID = timedelta(days=3 * 365)
+FOLLOWED_BEFORE = VALID / 2
+"""How long before the end the next generation is created. No version of Kubernetes is supported for longer than 14
+months, so schedulers are restarted in that time."""
+USED_UNTIL = timedelta(days=7)
+"""How long before the end the next generation is used."""
+
+
+class Generation(NamedTuple):
+    """An authority (PEM) and what it signed."""
+
+    authority: bytes
+    server: CertifiedKey
+    client: CertifiedKey
+
+    def end(self, now: datetime) -> datetime | None:
+        """Until when all of it is valid; None if it cannot be used now."""
+        server, client = signed_by(self.authority, self.server), signed_by(self.authority, self.client)
+        if server is None or client is None or not has_names(server, [EXTENDER_NAME]):
+            return None
+        end = min(server.not_valid_after_utc, client.not_valid_after_utc)
+        return end if max(server.not_valid_before_utc, client.not_valid_before_utc) <= now < end else None
+
+
+class Issued(NamedTuple):
+    """The generation in use, and the one after it once it exists."""
+
+    current: Generation
+    following: Generation | None = None
+
+    @property
+    def authorities(self) -> bytes:
+        """The authorities that both sides trust."""
+        return self.current.authority + (self.following.authority if self.following else b"")
+
+
+def create(now: datetime) -> Generation:
+    """A new generation."""
+    authority = Authority("extender", now, VALID)
+    server = authority.sign("lamina extender", SERVER, [EXTENDER_NAME])
+    return Generation(authority.certificate, server, authority.sign("lamina scheduler", CLIENT))
+
+
+def renewed(present: Iterable[Generation], now: datetime) -> Issued:
+    """What is in force now, given the generations that exist, the one in use first."""
+    usable = [(each, end) for each in present if (end := each.end(now)) is not None]
+    if len(usable) > 1 and usable[0][1] - now < USED_UNTIL:
+        del usable[0]
+    if not usable:
+        return Issued(create(now))
+    if len(usable) == 1:
+        (current, end), following = usable[0], None
+    else:
+        (current, end), (following, _), *_ = usable
+    if following is None and end - now < FOLLOWED_BEFORE:
+        following = create(now)
+    return Issued(current, following)
+
 
 _TRIES = 5
 _PREFIXES = ("", "following-")
 
 
 class IssuedStore:
-    """Keeps both Secrets up to date."""
+    """Keeps two Secrets up to date: one for the controllers, and one for kube-scheduler.
+
+    The first has all that exists, and decides. The second follows from it.
+    """
 
     def __init__(self, kube: Kube, clock: Clock) -> None:
         self._kube = kube

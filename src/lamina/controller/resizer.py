@@ -20,7 +20,7 @@ from msgspec import structs
 
 from lamina.controller.binding.placement_lease import PlacementLease
 from lamina.controller.binding.pod_locks import PodLocks
-from lamina.controller.compat.annotations import share_annotations
+from lamina.controller.compatibility import share_annotations
 from lamina.controller.context import Context
 from lamina.controller.scheduling.scheduler import Scheduler
 from lamina.core.grants import ContainerSize, Grant

@@ -1,19 +1,52 @@
-"""What is granted, under the names that tools of other systems expect: the tables of the dialects, rendered."""
+"""Annotations, labels and metrics under the names that tools of other GPU sharing systems expect."""
 
-from collections.abc import Iterable, Iterator
-from typing import TypeVar
+from collections.abc import Iterable, Iterator, Mapping
+from typing import Any, TypeVar
 
+from msgspec import structs
 from prometheus_client.core import GaugeMetricFamily
 
 from lamina.configuration import Config
+from lamina.core.gpus import Inventory
+from lamina.core.grants import Grant
 from lamina.core.kube_quantity import parse_quantity
 from lamina.core.ledger import NOTHING
+from lamina.core.sizes import usable
+from lamina.dialects import dialect_named
+from lamina.dialects.metadata import BoundPod, Metadata
 from lamina.dialects.metrics import MetricTable
 from lamina.dialects.registry import cluster_metrics
 from lamina.dialects.samples import GrantedGpu, GrantedShare, QuotaUsage
 from lamina.errors import BadInput
 from lamina.ledger.ledger import Ledger
 from lamina.ledger.quotas import ResourceQuotas, usage
+from lamina.ports.kube import BindingMetadata
+
+MODE = "lamina.dev/mode"
+
+
+def share_annotations(
+    pod: Mapping[str, Any], grant: Grant, now: float, inventory: Inventory | None = None
+) -> Mapping[str, str]:
+    """Of the dialect's annotations, those that say which shares the pod may use now, after a resize."""
+    dialect = dialect_named(grant.dialect)
+    if dialect is None:
+        return {}
+    present = structs.replace(grant, containers=tuple(map(usable, grant.containers)))
+    annotations = dialect.pod_metadata(BoundPod(pod["spec"], present, now, inventory)).annotations
+    return {key: annotations[key] for key in dialect.share_annotations if key in annotations}
+
+
+def binding_metadata(
+    pod: Mapping[str, Any], grant: Grant, now: float, inventory: Inventory | None = None
+) -> BindingMetadata:
+    """What the pod's Binding carries. `now` is Unix time, `inventory` the node's."""
+    dialect = dialect_named(grant.dialect)
+    metadata = dialect.pod_metadata(BoundPod(pod["spec"], grant, now, inventory)) if dialect else Metadata()
+    modes = "; ".join(f"{container.name}: {container.because}" for container in grant.containers if container.because)
+    annotations = {**metadata.annotations, MODE: modes} if modes else metadata.annotations
+    return BindingMetadata(annotations, metadata.labels)
+
 
 S = TypeVar("S")
 

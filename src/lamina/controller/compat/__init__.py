@@ -1,1 +1,0 @@
-"""Annotations and metrics under the names that tools of other GPU sharing systems expect."""

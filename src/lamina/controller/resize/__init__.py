@@ -1,1 +1,0 @@
-"""Resizing running containers: what users ask for, and the changes of grants that follow."""
