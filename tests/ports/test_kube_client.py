@@ -213,7 +213,7 @@ async def drip(request: web.Request) -> web.StreamResponse:
 async def test_an_answer_that_is_too_large_is_an_error(
     kube: KubeClient, server: Server, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(client_module, "_LARGEST_OBJECT", 1000)
+    monkeypatch.setattr(client_module, "_MAX_OBJECT", 1000)
     server.says({"x": "x" * 900})
     assert await kube.get(NODES, "n")
     server.answers += [drip, drip]
