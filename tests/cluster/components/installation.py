@@ -22,7 +22,7 @@ from tests.cluster.components.processes import SOURCES
 PROJECT = Path(__file__).parents[3]
 REGISTRY = "stage.local"
 OF_EXAMPLES = "docker.io/nvidia/cuda:12.4.1-base-ubuntu22.04"
-EXTENDER = "https://$(LAMINA_CONTROL_SERVICE_HOST):8445"
+EXTENDER = "https://$(LAMINA_CONTROLLER_SERVICE_HOST):8445"
 
 
 class Installation:

@@ -92,11 +92,13 @@ def test_the_extender_answers_only_who_has_a_certificate(cluster: RealCluster, l
         cluster.control.sandbox.run("python3", "-c", ASKS.format(address=address))
 
 
-def test_services_lead_to_the_leader_alone(cluster: RealCluster, lamina: Installation) -> None:
-    address = leader(cluster)["status"]["podIP"]
-    for name in ("lamina-controller", "lamina-admission"):
+def test_the_controllers_service_leads_to_the_leader_and_admissions_to_every_replica(
+    cluster: RealCluster, lamina: Installation
+) -> None:
+    replicas = {each["status"]["podIP"] for each in parts(cluster, "controller")}
+    for name, expected in ((CONTROLLER, {leader(cluster)["status"]["podIP"]}), ("lamina-admission", replicas)):
         (found,) = listed(cluster, "endpoints", "-n", NAMESPACE, "--field-selector", f"metadata.name={name}")
-        assert [each["ip"] for subset in found["subsets"] for each in subset["addresses"]] == [address]
+        assert {each["ip"] for subset in found["subsets"] for each in subset["addresses"]} == expected
 
 
 def test_an_agent_writes_of_its_own_node_alone(cluster: RealCluster, both: Installation) -> None:
