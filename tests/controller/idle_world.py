@@ -16,7 +16,16 @@ from lamina.core.gpus import Inventory
 from lamina.core.idle import IdlePod
 from lamina.ledger.grant_objects import grant_record
 from lamina.ledger.quotas import ResourceQuotas
-from lamina.ports.kube import DEPLOYMENTS, EVENTS, GRANTS, PODS, STATEFUL_SETS, EventRecorder, Object
+from lamina.ports.kube import (
+    DEPLOYMENTS,
+    DISRUPTION_BUDGETS,
+    EVENTS,
+    GRANTS,
+    PODS,
+    STATEFUL_SETS,
+    EventRecorder,
+    Object,
+)
 from lamina.ports.kube.fake import FakeKube
 from tests.controller.defrag_controller import Role
 from tests.defragmentation.cluster import Jumping
@@ -34,6 +43,11 @@ class IdleCluster:
         self.kube, self.clock = FakeKube(), Jumping(1_700_000_000.0)
         self.settings, self.role = settings, Role(leads)
         self.idle_since: dict[str, float] = {}
+
+    async def allow_no_disruption(self) -> None:
+        """A PodDisruptionBudget over all pods of the namespace."""
+        budget = {"metadata": {"name": "b", "namespace": "default"}, "spec": {"selector": {}}}
+        await self.kube.create(DISRUPTION_BUDGETS, {**budget, "status": {"disruptionsAllowed": 0}})
 
     async def begin(self, *names: str, owner: str = "ReplicaSet") -> None:
         await self.kube.create(

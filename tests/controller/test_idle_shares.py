@@ -4,9 +4,7 @@ import pytest
 
 from lamina.controller.eviction.idle_shares import KEEP, NOTICE, REPLICAS
 from lamina.controller.eviction.notices import STALE_S
-from lamina.errors import Outside
 from lamina.ports.kube import PODS, STATEFUL_SETS
-from lamina.ports.kube.fake import FakeKube
 from tests.controller.idle_world import HOUR_S, NOTICE_S, IdleCluster
 
 
@@ -46,12 +44,9 @@ async def test_evictions_follow_the_same_notice() -> None:
     assert world.evicted == ["a"] and (await world.web())["spec"]["replicas"] == 1
 
 
-async def test_a_pod_that_a_disruption_budget_holds_stays_and_says_so(monkeypatch: pytest.MonkeyPatch) -> None:
-    async def refuse(self: FakeKube, pod: str, *, namespace: str, uid: str, grace_s: int | None = None) -> None:
-        raise Outside("the disruption budget b needs 1 pod")
-
-    monkeypatch.setattr(FakeKube, "evict", refuse)
+async def test_a_pod_that_a_disruption_budget_holds_stays_and_says_so() -> None:
     world = IdleCluster("hours: 4, namespaces: ['*'], action: evict")
+    await world.allow_no_disruption()
     await world.begin("a", "b")
     await world.round(4)
     await world.round(0.5)
