@@ -12,7 +12,7 @@ from tests.docs.journeys import MAIN_FILES, PICTURES, PRODUCT, follow
 ROOT = Path(__file__).resolve().parents[2]
 PAGE = ROOT / "docs/concepts/journeys.md"
 MAX_FILES = 75
-"""Files of admission, controller, agent and enforcement that one pod passes. Whoever adds one says why."""
+"""Files of admission, controller, agent and enforcement that one pod passes. A change that adds one says why."""
 
 
 def test_the_pictures_are_those_of_the_code(tmp_path: Path) -> None:
