@@ -1,6 +1,7 @@
 """Each rule of sharing at its edge, for every way to ask whether one GPU takes one container."""
 
 from lamina.core.ledger import Taken
+from lamina.core.quota_room import QuotaLimit, QuotaRoom
 from lamina.core.requests import SharingRules
 from lamina.placement import Cause
 from tests.placement.nodes import ask
@@ -14,6 +15,7 @@ NEARLY_ALL, ONE_ISOLATION, AT_MOST_3 = (
     SharingRules(most=3),
 )
 
+ROOM = QuotaRoom(QuotaLimit("q", "gpumem", 1000, 400), QuotaLimit("q", "gpucores", 100, 40))
 EDGES = [
     (ask(32768), IDLE, None),
     (ask(32769), IDLE, Cause.SIZE),
@@ -46,5 +48,8 @@ EDGES = [
     (ask(1, 1, sharing=ONE_ISOLATION), Taken(1, 1, 1), None),
     (ask(1, sharing=AT_MOST_3), Taken(2, 2), None),
     (ask(1, sharing=AT_MOST_3), Taken(3, 3), Cause.SLOTS),
+    (ask(600, 60, room=ROOM), IDLE, None),
+    (ask(601, 60, room=ROOM), IDLE, Cause.QUOTA),
+    (ask(600, 61, room=ROOM), IDLE, Cause.QUOTA),
 ]
 """A container, what others have of the GPU, and why the GPU does not take the container."""

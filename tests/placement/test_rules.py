@@ -31,7 +31,7 @@ def test_shares_that_are_chosen_are_refused_for_the_same_reason(
     idle, busy = node(gpus(1)), node(gpus(1), {"GPU-0": taken})
     answer = fit(request(container), idle)
     if not isinstance(answer, PodPlacement):
-        assert cause is Cause.SIZE
+        assert cause in (Cause.SIZE, Cause.QUOTA)
         return
     shares = taken_by(placed(answer).containers)["GPU-0"]
     assert refusal_of_shares(shares, busy.gpus[0]) is (None if cause is Cause.TIME else cause)
