@@ -4,11 +4,9 @@ from typing import Any
 
 from lamina.config_source.live import LiveConfiguration
 from lamina.configuration import DEFAULT, Config
-from lamina.controller.background import BackgroundTasks
 from lamina.controller.binding.bind_args import BindArgs
 from lamina.controller.binding.binder import Binder
 from lamina.controller.binding.placement_lease import PlacementLease
-from lamina.controller.binding.pod_locks import PodLocks
 from lamina.controller.capacity.cluster_state import ClusterState
 from lamina.controller.context import Context
 from lamina.controller.gangs.coordinator import GangCoordinator
@@ -16,6 +14,7 @@ from lamina.controller.observation.watches import Watches
 from lamina.controller.scheduling.assumed_pods import AssumedPods
 from lamina.controller.scheduling.nominated_pods import NominatedPods
 from lamina.controller.scheduling.scheduler import Scheduler
+from lamina.controller.tasks import BackgroundTasks, PodLocks
 from lamina.core.gpus import Gpu
 from lamina.core.ledger import NOTHING
 from lamina.ledger.pods import ParsedPod

@@ -8,7 +8,8 @@ import pytest
 from msgspec.structs import replace
 
 from lamina.configuration import load
-from lamina.controller.binding import bound_labels, orphan_grants
+from lamina.controller import compatibility
+from lamina.controller.binding import orphan_grants
 from lamina.controller.binding.binder import MAX_ATTEMPT_S
 from lamina.errors import Outside
 from lamina.ledger.holds import Why
@@ -115,7 +116,7 @@ async def test_labels_that_a_server_copies_are_not_patched(bench: Bench) -> None
 
 
 async def test_a_server_that_stops_copying_labels_is_noticed(bench: Bench, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(bound_labels, "EVERY", 2)
+    monkeypatch.setattr(compatibility, "EVERY", 2)
     for number, copies in enumerate((True, True, False)):
         bench.kube.copies_labels = copies  # type: ignore[attr-defined]
         assert await bench.bind(await bench.pod(f"p{number}", gpumem=1000)) == ""

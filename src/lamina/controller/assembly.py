@@ -9,11 +9,9 @@ from typing import Any
 from lamina.admission.certificate_store import CertificateStore
 from lamina.admission.registration import WebhookRegistration, certificate_names, client_config
 from lamina.config_source.live import LiveConfiguration, follow_source
-from lamina.controller.background import BackgroundTasks
 from lamina.controller.binding.binder import Binder
 from lamina.controller.binding.orphan_grants import remove_orphan_grants
 from lamina.controller.binding.placement_lease import DISTANCE_S, PlacementLease
-from lamina.controller.binding.pod_locks import PodLocks
 from lamina.controller.capacity import inventory_status
 from lamina.controller.capacity.cluster_state import ClusterState
 from lamina.controller.capacity.inventory_status import InventoryStatuses
@@ -54,6 +52,7 @@ from lamina.controller.scheduling.nominated_pods import NominatedPods
 from lamina.controller.scheduling.requeue import Requeue
 from lamina.controller.scheduling.scheduler import Scheduler
 from lamina.controller.settings import ControllerSettings
+from lamina.controller.tasks import BackgroundTasks, PodLocks
 from lamina.ledger.observed_claims import ObservedClaims
 from lamina.ledger.quotas import ResourceQuotas
 from lamina.ports.caller_reviews import CallerReviews

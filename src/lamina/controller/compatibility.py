@@ -1,5 +1,6 @@
 """Annotations, labels and metrics under the names that tools of other GPU sharing systems expect."""
 
+import logging
 from collections.abc import Iterable, Iterator, Mapping
 from typing import Any, TypeVar
 
@@ -17,10 +18,12 @@ from lamina.dialects.metadata import BoundPod, Metadata
 from lamina.dialects.metrics import MetricTable
 from lamina.dialects.registry import cluster_metrics
 from lamina.dialects.samples import GrantedGpu, GrantedShare, QuotaUsage
-from lamina.errors import BadInput
+from lamina.errors import BadInput, Outside
 from lamina.ledger.ledger import Ledger
+from lamina.ledger.pod_holding import GrantRecord
 from lamina.ledger.quotas import ResourceQuotas, usage
-from lamina.ports.kube import BindingMetadata
+from lamina.ports.kube import PODS, BindingMetadata, Kube
+from lamina.ports.kube.comparison import includes
 
 MODE = "lamina.dev/mode"
 
@@ -105,3 +108,37 @@ def _used_quotas(quotas: ResourceQuotas, ledger: Ledger, config: Config) -> Iter
             resource = key.removeprefix("limits.")
             rows[namespace, resource, hard] = QuotaUsage(namespace, resource, hard, limit, used)
     yield from rows.values()
+
+
+log = logging.getLogger(__name__)
+
+EVERY = 100
+"""Of so many binds, one pod is read."""
+
+
+class BoundLabels:
+    """Patches bound pods to which the API server did not copy the labels of their Binding.
+
+    Kubernetes copies them from version 1.35 on, unless a feature gate is off. The answer to a Binding does not tell, so
+    the pod is read after the first bind, and again now and then: replicas of the API server may differ while it is
+    updated.
+    """
+
+    def __init__(self, kube: Kube) -> None:
+        self._kube = kube
+        self._binds = 0
+        self._copied = False
+
+    async def complete(self, uid: str, record: GrantRecord, labels: Mapping[str, str]) -> None:
+        """The pod was bound with a Binding that carried these labels. Failures are logged: labels are for people."""
+        name, namespace = record.grant.pod, record.namespace
+        unsure, self._binds = self._binds % EVERY == 0, self._binds + 1
+        try:
+            if unsure:
+                pod = await self._kube.get(PODS, name, namespace=namespace)
+                self._copied = includes(pod["metadata"].get("labels"), dict(labels))
+            if not self._copied:
+                change = {"metadata": {"uid": uid, "labels": dict(labels)}}
+                await self._kube.patch(PODS, name, change, namespace=namespace)
+        except Outside as error:
+            log.warning("Pod %s/%s is bound but could not be labeled: %s", namespace, name, error)

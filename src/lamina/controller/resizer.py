@@ -19,10 +19,10 @@ from collections.abc import Callable, Mapping
 from msgspec import structs
 
 from lamina.controller.binding.placement_lease import PlacementLease
-from lamina.controller.binding.pod_locks import PodLocks
 from lamina.controller.compatibility import share_annotations
 from lamina.controller.context import Context
 from lamina.controller.scheduling.scheduler import Scheduler
+from lamina.controller.tasks import PodLocks
 from lamina.core.grants import ContainerSize, Grant
 from lamina.core.sizes import RESIZE_STATUS, AppliedSize, grows, raised, size_of, usable
 from lamina.errors import BadInput, LaminaError, NotYet, Outside

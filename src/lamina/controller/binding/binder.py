@@ -23,16 +23,14 @@ import asyncio
 import contextlib
 from collections.abc import Callable
 
-from lamina.controller.background import BackgroundTasks
 from lamina.controller.binding.bind_args import BindArgs
-from lamina.controller.binding.bound_labels import BoundLabels
 from lamina.controller.binding.placement_lease import PlacementLease
 from lamina.controller.binding.pod_grants import PodGrants
-from lamina.controller.binding.pod_locks import PodLocks
-from lamina.controller.compatibility import binding_metadata
+from lamina.controller.compatibility import BoundLabels, binding_metadata
 from lamina.controller.context import Context
 from lamina.controller.scheduling.assumed_pods import AssumedPods
 from lamina.controller.scheduling.scheduler import Scheduler
+from lamina.controller.tasks import BackgroundTasks, PodLocks
 from lamina.core.requests import PodRequest
 from lamina.dra.containers import claims_of
 from lamina.errors import BadInput, LaminaError, NotYet, Outside

@@ -6,8 +6,8 @@ belong to a pod that runs on another node. Until the API server has answered, th
 
 import logging
 
-from lamina.controller.binding.pod_locks import PodLocks
 from lamina.controller.context import Context
+from lamina.controller.tasks import PodLocks
 from lamina.errors import Outside
 from lamina.ledger.ledger import ContradictedGrant
 from lamina.ledger.pod_stages import pod_state

@@ -13,7 +13,6 @@ import msgspec
 from aiohttp import web
 from prometheus_client import CONTENT_TYPE_LATEST, generate_latest
 
-from lamina.controller.background import BackgroundTasks
 from lamina.controller.binding.bind_args import BindArgs
 from lamina.controller.binding.binder import Binder
 from lamina.controller.context import Context
@@ -37,6 +36,7 @@ from lamina.controller.scheduling.best_node import BestNode
 from lamina.controller.scheduling.nominated_pods import NominatedPods
 from lamina.controller.scheduling.scheduler import FilterResult, Scheduler
 from lamina.controller.scheduling.scores import NodeScores
+from lamina.controller.tasks import BackgroundTasks
 from lamina.core.component_names import FILTER_TO_BEST, PRIORITIZE_WITHOUT_GPUS
 from lamina.errors import BadInput, Outside
 from lamina.ledger.pods import ParsedPod

@@ -4,8 +4,8 @@ import asyncio
 from collections.abc import Iterable
 from typing import NamedTuple
 
-from lamina.controller.binding.pod_locks import PodLocks
 from lamina.controller.context import Context
+from lamina.controller.tasks import PodLocks
 from lamina.dialects.groups import GROUP_LABEL, SCHEDULER_PLUGINS, GroupName, group_of
 from lamina.errors import BadInput
 from lamina.ledger.pod_groups import MAX_MEMBERS, PodGroup, group_of_members, members_needed, read_spec
