@@ -91,6 +91,15 @@ def test_a_grant_takes_the_place_of_its_hold(ledger: Ledger) -> None:
     assert taken(ledger) == 1000
 
 
+@pytest.mark.parametrize(("revision", "counted"), [(6, 2000), (5, 2000), (4, 1000)])
+def test_a_grant_counts_as_it_was_written_last(ledger: Ledger, revision: int, counted: int) -> None:
+    """One that is changed by hand keeps its revision."""
+    for memory, number in ((1000, 5), (2000, revision)):
+        found = record(memory=memory)
+        ledger.observe_grant(found._replace(grant=msgspec.structs.replace(found.grant, revision=number)))
+    assert taken(ledger) == counted
+
+
 def test_a_grant_of_other_size_counts_with_the_larger_until_the_hold_ends(ledger: Ledger) -> None:
     hold(ledger, "u1", 4000)
     ledger.observe_grant(record(memory=1000))
