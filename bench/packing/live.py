@@ -130,7 +130,7 @@ def _object(number: int, pod: Pod) -> Object:
         limits["nvidia.com/gpucores"] = str(ask.gpu_cores * 100 // GPU)
     container = {"name": "main", "image": "none", "resources": {"requests": requests | limits, "limits": limits}}
     meta = {"name": _name(number), "namespace": "default"}
-    return {"metadata": meta, "spec": {"schedulerName": DEFAULT.assigned_scheduler, "containers": [container]}}
+    return {"metadata": meta, "spec": {"schedulerName": DEFAULT.schedulers.assigned, "containers": [container]}}
 
 
 async def _feed(plane: ControlPlane, coming: Sequence[Pod], scheduler: "Popen[bytes]") -> None:

@@ -136,7 +136,7 @@ def _pod(kind: str, number: int) -> Object:
     if kind == "plain":
         resources["limits"] = {"nvidia.com/gpu": resources["limits"]["nvidia.com/gpu"]}
     resources["requests"] |= resources["limits"]
-    made["spec"]["schedulerName"] = DEFAULT.assigned_scheduler
+    made["spec"]["schedulerName"] = DEFAULT.schedulers.assigned
     made["spec"]["containers"][0]["volumeMounts"] = []
     return {"metadata": {key: made["metadata"][key] for key in ("name", "namespace", "labels")}, "spec": made["spec"]}
 

@@ -5,9 +5,9 @@ from pathlib import Path
 import pytest
 
 from lamina.agent.limits.arbitration import CALM_S, DisplacedBorrowers
-from lamina.core.borrowers import MAX_DISPLACED, BorrowerPolicy, DisplacedBorrower
+from lamina.core.borrowers import MAX_DISPLACED, Borrowers, DisplacedBorrower
 
-POLICY = BorrowerPolicy(after_s=30.0, notice_s=60.0, namespaces=("*",))
+POLICY = Borrowers(seconds=30, notice_seconds=60, namespaces=("*",))
 PODS = ["a", "b"]
 
 
@@ -57,7 +57,7 @@ def test_only_pods_with_grants_are_listed() -> None:
 
 
 def test_without_a_policy_nothing_is_listed() -> None:
-    borrowers = DisplacedBorrowers(BorrowerPolicy(after_s=0.0, notice_s=60.0, namespaces=("*",)))
+    borrowers = DisplacedBorrowers(Borrowers(seconds=0, notice_seconds=60, namespaces=("*",)))
     assert not any(borrowers.observe(on(x="a"), PODS, 1000 + after) for after in range(100))
 
 

@@ -114,7 +114,7 @@ async def test_a_change_that_cannot_be_read_at_once_is_read_later(node: WatchedN
 
 async def test_the_namespace_given_is_the_only_one(node: WatchedNode) -> None:
     await node.begin("plugin")
-    await node.publish(DEFAULT.native_devices.namespace)
+    await node.publish(DEFAULT.native_devices.config_map.namespace)
     assert await node.follower.current(DEFAULT) == NO_CONFIG
     assert "ConfigMap gpu-operator/plugin" in (await node.output())[0]
     await node.publish()

@@ -5,6 +5,7 @@ from typing import Any
 from msgspec import structs
 
 from lamina.configuration import DEFAULT
+from lamina.core.config_fields import Placement
 from lamina.core.gpus import Gpu, Inventory
 from lamina.core.grants import ContainerGrant, Grant, Share
 from lamina.core.policies import BINPACK
@@ -68,7 +69,7 @@ def test_moves_name_gpus_by_index_and_are_counted() -> None:
     ]
     small = [(pod(name, memory=2000), gpu) for gpu, name in enumerate("ab")]
     fullest_first = cluster(*small, (pod("c", owned=False), 2))
-    fullest_first.config = structs.replace(DEFAULT, node_policy=BINPACK, gpu_policy=BINPACK)
+    fullest_first.config = structs.replace(DEFAULT, placement=Placement(node_policy=BINPACK, gpu_policy=BINPACK))
     both = list(advice(fullest_first, 20))
     assert both[-1] == "2 GPUs become idle after 2 moves."
 

@@ -185,7 +185,7 @@ async def test_kueue_admits_by_gpu_memory_and_lamina_places(plane: ControlPlane)
 
     running: set[str] = set()
     for job in documents("jobs.yaml"):
-        job["spec"]["template"]["spec"]["schedulerName"] = DEFAULT.assigned_scheduler
+        job["spec"]["template"]["spec"]["schedulerName"] = DEFAULT.schedulers.assigned
         await created(plane, JOBS, job)
         running |= {job["metadata"]["name"]} - {"another-share"}
         await observed(placed, running, logs)

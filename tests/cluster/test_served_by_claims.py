@@ -42,7 +42,7 @@ async def plane(tmp_path: Path) -> AsyncIterator[ControlPlane]:
 async def scheduled(kube: Kube) -> Object:
     """A pod with one GPU, once it has a node."""
     pod = admitted_pod("p", gpu=1)
-    pod["spec"] |= {"schedulerName": DEFAULT.assigned_scheduler}
+    pod["spec"] |= {"schedulerName": DEFAULT.schedulers.assigned}
     await kube.create(PODS, pod)
     await all_placed(kube, ["p"])
     return await kube.get(PODS, "p", namespace="default")

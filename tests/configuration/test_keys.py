@@ -10,7 +10,7 @@ from typing import Any
 import msgspec
 import pytest
 
-from lamina.configuration import DEFAULT, Config, load, read
+from lamina.configuration import DEFAULT, Config, load
 from lamina.configuration.importers import chart_4paradigm as chart
 from lamina.configuration.importers.hami import Hami, NodeConfig
 from lamina.configuration.writer import to_yaml
@@ -53,7 +53,7 @@ HAMI: dict[str, tuple[Any, Look, Any, Any]] = {
     ),
     "resourceCoreName": ("a.io/cores", lambda c: quota_names(c).cores, "nvidia.com/gpucores", "a.io/cores"),
     "resourcePriorityName": ("a.io/prio", lambda c: quota_names(c).priority, "nvidia.com/priority", "a.io/prio"),
-    "overwriteEnv": (True, lambda c: c.hide_gpus, False, True),
+    "overwriteEnv": (True, lambda c: c.admission.hide_gpus, False, True),
     "defaultMemory": (5000, lambda c: first(gpu=1)(c).memory_mib, None, 5000),
     "defaultCores": (20, lambda c: first(gpu=1, gpumem=1)(c).cores, 0, 20),
     "defaultGPUNum": (2, lambda c: first(gpumem=1)(c).count, 1, 2),
@@ -65,8 +65,8 @@ HAMI: dict[str, tuple[Any, Look, Any, Any]] = {
     "enableNumaTopology": (False, lambda c: c == DEFAULT, True, True),
     "migStrategy": ("mixed", lambda c: node(c).mig_strategy, "none", "mixed"),
     "libCudaLogLevel": ("4", lambda c: node(c).log_level, 1, 4),
-    "gpuCorePolicy": ("force", lambda c: c.compute_policy, ComputePolicy.WEIGHT, ComputePolicy.CAP),
-    "disableCoreLimit": (True, lambda c: c.compute_policy, ComputePolicy.WEIGHT, ComputePolicy.NONE),
+    "gpuCorePolicy": ("force", lambda c: c.sharing.compute_policy, ComputePolicy.WEIGHT, ComputePolicy.CAP),
+    "disableCoreLimit": (True, lambda c: c.sharing.compute_policy, ComputePolicy.WEIGHT, ComputePolicy.NONE),
     "runtimeClassName": ("nvidia", lambda c: filled(asking(gpu=1))(c).get("/spec/runtimeClassName"), None, "nvidia"),
     "schedulerName": ("mine", lambda c: filled(asking(gpu=1))(c)["/spec/schedulerName"], "hami-scheduler", "mine"),
     "nodeSchedulerPolicy": ("spread", lambda c: parse(asking(gpu=1), c).node_policy, "packing", "spread"),
@@ -184,7 +184,7 @@ def test_no_key_is_left_out_of_these_tables() -> None:
 
 @pytest.mark.parametrize(("text", "policy"), [("'true'", ComputePolicy.NONE), ("'false'", ComputePolicy.WEIGHT)])
 def test_the_charts_switch_for_compute_is_a_text(text: str, policy: ComputePolicy) -> None:
-    assert load(f"devicePlugin: {{disablecorelimit: {text}}}", "c").compute_policy is policy
+    assert load(f"devicePlugin: {{disablecorelimit: {text}}}", "c").sharing.compute_policy == policy
 
 
 def test_the_node_selector_is_honoured_in_both_spellings() -> None:
@@ -197,7 +197,7 @@ def test_the_node_selector_is_honoured_in_both_spellings() -> None:
 
 
 def test_a_core_policy_of_disable_holds_nothing() -> None:
-    assert load("hami: {gpuCorePolicy: disable}", "c").compute_policy is ComputePolicy.NONE
+    assert load("hami: {gpuCorePolicy: disable}", "c").sharing.compute_policy == ComputePolicy.NONE
 
 
 def test_a_reported_memory_goes_before_the_configured_one() -> None:
@@ -232,6 +232,6 @@ IMPORTED = [
 
 @pytest.mark.parametrize("document", IMPORTED, ids=written)
 def test_an_imported_key_can_be_written_in_our_own_form(document: dict[str, Any]) -> None:
-    configuration = read(written(document), "c")
-    assert read(to_yaml(configuration), "c") == configuration
+    configuration = load(written(document), "c")
+    assert load(to_yaml(configuration), "c") == configuration
     assert load(to_yaml(configuration), "c") == load(written(document), "c")

@@ -9,14 +9,14 @@ import msgspec
 import pytest
 import yaml
 
-from lamina.configuration import DEFAULT, load, read
+from lamina.configuration import DEFAULT, load
 from lamina.configuration.form import form
 from lamina.configuration.writer import to_yaml
-from lamina.core.borrowers import BorrowerPolicy
+from lamina.core.borrowers import Borrowers
 from lamina.core.gpus import Mode
-from lamina.core.grantless import GrantlessPolicy
+from lamina.core.grantless import GrantlessPods
 from lamina.core.grants import ComputePolicy
-from lamina.core.idle import IdlePolicy
+from lamina.core.idle import IdleShares
 from lamina.core.mig_rules import MigRule
 from lamina.core.prices import GpuPrice, Pricing
 from lamina.dialects.hami.section import HamiSection
@@ -117,7 +117,7 @@ compatibility: {labels: false, annotations: [hami], resources: [cce], metrics: [
 
 def test_every_field_takes_effect() -> None:
     config = load(EVERYTHING, "c")
-    assert not config.enabled and config.node_selector == {"gpu": "on"}
+    assert not config.enabled and config.nodes.selector == {"gpu": "on"}
     common, single = config.for_node("other"), config.for_node("node-1")
     assert (common.slots, common.memory_scaling, common.compute_scaling) == (5, 1.25, 2.0)
     assert (common.unreported_memory_mib, common.log_level, common.mig_strategy) == (2048, 2, "single")
@@ -136,33 +136,33 @@ def test_every_field_takes_effect() -> None:
     assert (names.cores, names.priority, hami.memory_unit_mib) == ("a.io/cores", "a.io/prio", 256)
     assert (hami.defaults.count, hami.defaults.memory_mib, hami.defaults.cores) == (2, 5000, 20)
     assert (volcano.resources.count, volcano.resources.cores) == ("b.io/gpu", "b.io/cores")
-    assert volcano.memory_unit_mib == 128 and config.other_resources == ("nvidia.com/x*",)
-    assert (config.node_policy, config.gpu_policy) == ("spread", "binpack,numa")
-    assert (config.compute_policy, config.memory_enforcer) == (ComputePolicy.CAP, "facade")
-    assert config.low_priority_percent == 10
-    assert config.high_priority_namespaces == ("urgent",)
-    assert (config.schedulers, config.assigned_scheduler) == (("mine",), "mine")
-    assert config.hide_gpus and config.hiding_failure_policy == "Fail"
-    assert config.runtime_class_name == "nvidia"
+    assert volcano.memory_unit_mib == 128 and config.dialects.other_resources == ("nvidia.com/x*",)
+    assert (config.placement.node_policy, config.placement.gpu_policy) == ("spread", "binpack,numa")
+    assert (config.sharing.compute_policy, config.sharing.memory_enforcer) == (ComputePolicy.CAP, "facade")
+    assert config.sharing.low_priority_percent == 10
+    assert config.sharing.high_priority_namespaces == ("urgent",)
+    assert (config.schedulers.served, config.schedulers.assigned) == (("mine",), "mine")
+    assert config.admission.hide_gpus and config.admission.hiding_failure_policy == "Fail"
+    assert config.admission.runtime_class_name == "nvidia"
     assert config.mig_rules == (
         MigRule(models=("A30",), profiles=("2g.12gb",), layouts=((("2g.12gb", 2),),)),
         MigRule(models=("A100-SXM4-40GB",), profiles=("1g.5gb",)),
     )
     native = config.native_devices
-    assert (native.config_map, native.namespace, native.default) == ("plugin-config", "gpu", "twice")
+    assert (native.config_map.name, native.config_map.namespace, native.default) == ("plugin-config", "gpu", "twice")
     assert (native.fallbacks, native.configs) == (("single", "empty"), {"twice": {"version": "v1"}})
-    assert (native.mig_strategy, native.equal_memory) == ("mixed", True)
+    assert (native.mig_strategy, native.replica_memory) == ("mixed", "equal")
     health = config.health
-    assert (health.ignores_all, health.ignored_xids, health.counted_xids) == (False, (63,), (31,))
+    assert (health.ignored_xids, health.counted_xids) == ((63,), (31,))
     assert (health.only_xids, health.max_retired_pages, health.max_sram_errors) == ((79,), None, 1)
     assert health.recovery_seconds == 5.0
     found = config.compatibility
-    assert config.moves_per_hour == 4
-    assert config.borrowers == BorrowerPolicy(after_s=30.0, notice_s=20.0, namespaces=("lab",))
-    assert config.grantless_pods == GrantlessPolicy(after_s=90.0, exempt=("kube-system",))
-    assert config.idle == IdlePolicy(hours=8, notice_s=300.0, action="evict", namespaces=("lab",))
+    assert config.defragmentation.moves_per_hour == 4
+    assert config.borrowers == Borrowers(seconds=30, notice_seconds=20, namespaces=("lab",))
+    assert config.grantless_pods == GrantlessPods(seconds=90, exempt=("kube-system",))
+    assert config.idle_shares == IdleShares(hours=8, notice_minutes=5, action="evict", namespaces=("lab",))
     assert config.pricing == Pricing(
-        currency="EUR", gpus=(GpuPrice(model="A100", per_hour=2.5),), memory_percent=60, labels=("team",)
+        currency="EUR", gpus=(GpuPrice(model="A100", per_hour=2.5),), memory_percent=60, labels=("team", "team")
     )
     assert (found.labels, found.annotations, found.resources, found.metrics) == (False, ("hami",), ("cce",), ("dcgm",))
 
@@ -182,13 +182,13 @@ def test_the_text_above_leaves_no_field_out() -> None:
 
 
 def test_what_is_written_is_read_as_the_same() -> None:
-    written = read(EVERYTHING, "c")
-    assert read(to_yaml(written), "c") == written
-    assert to_yaml(read("", "c")) == HEADER
+    written = load(EVERYTHING, "c")
+    assert load(to_yaml(written), "c") == written
+    assert to_yaml(load("", "c")) == HEADER
 
 
 def test_all_errors_may_be_ignored() -> None:
-    assert load(own("health: {ignoredXids: all}"), "c").health.ignores_all
+    assert load(own("health: {ignoredXids: all}"), "c").health.ignored_xids == "all"
 
 
 @pytest.mark.parametrize(

@@ -207,7 +207,7 @@ def test_what_cannot_be_honoured_is_refused(text: str, sentence: str) -> None:
 
 @pytest.mark.parametrize("enforcer", ["auto", "driver", "facade"])
 def test_the_enforcer_is_one_of_three(enforcer: str) -> None:
-    assert load(f"enforcer: {enforcer}", "test").memory_enforcer == enforcer
+    assert load(f"enforcer: {enforcer}", "test").sharing.memory_enforcer == enforcer
     assert "enforcer" in refusal("enforcer: none")
 
 

@@ -90,7 +90,7 @@ class IdleCluster:
 
     def inventory(self, config: Config) -> Inventory:
         """What the agent says of the node."""
-        now, hours = self.clock.wall(), config.idle.hours
+        now, hours = self.clock.wall(), config.idle_shares.hours
         idle = tuple(
             IdlePod(pod_uid=uid, since=int(since))
             for uid, since in self.idle_since.items()

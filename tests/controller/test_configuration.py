@@ -30,7 +30,7 @@ def config_map(text: str) -> Object:
 
 
 def split(config: LiveConfiguration) -> int:
-    return config.value.all_nodes.slots
+    return config.value.sharing.slots
 
 
 async def test_without_a_config_map_the_defaults_hold() -> None:

@@ -82,7 +82,7 @@ def _gpus(row: int, count: int) -> tuple[Gpu, ...]:
 def _object(number: int, pod: Pod) -> Object:
     ask = pod.ask
     made = admitted_pod(f"p{number:03d}", gpu=ask.gpus, gpumem=ask.gpu_memory[0], gpucores=ask.gpu_cores // 10)
-    made["spec"]["schedulerName"] = DEFAULT.assigned_scheduler
+    made["spec"]["schedulerName"] = DEFAULT.schedulers.assigned
     made["spec"]["containers"][0]["resources"]["requests"] = {"cpu": f"{ask.cpu}m", "memory": f"{ask.memory}Mi"}
     return made
 

@@ -8,7 +8,7 @@ from msgspec import structs
 
 from lamina.admission.review import AdmissionRequest, new_pod, review
 from lamina.configuration import DEFAULT, Config
-from lamina.core.config import ByClaim
+from lamina.core.field_types import ByClaimRule
 from lamina.dialects import parse, served_by_claim, ticket_holders
 from lamina.dialects.by_claim import ASKED, ENTRY, GENERATED
 from lamina.dra.generated import read_generated, template_spec
@@ -17,11 +17,11 @@ from tests.dialects.pods import Pod, asking, container, pod
 YES, NO = {ASKED: "true"}, {ASKED: "false"}
 
 
-def config(rule: ByClaim = ByClaim.ASKED) -> Config:
-    return structs.replace(DEFAULT, by_claim=rule)
+def config(rule: ByClaimRule = "asked") -> Config:
+    return structs.replace(DEFAULT, admission=structs.replace(DEFAULT.admission, by_claim=rule))
 
 
-def admitted(manifest: Pod, rule: ByClaim = ByClaim.ASKED) -> tuple[Pod, tuple[str, ...]]:
+def admitted(manifest: Pod, rule: ByClaimRule = "asked") -> tuple[Pod, tuple[str, ...]]:
     """The pod as it is created, and the warnings."""
     verdict, _ = review(manifest, config(rule))
     assert verdict.allowed, verdict.message
@@ -29,7 +29,7 @@ def admitted(manifest: Pod, rule: ByClaim = ByClaim.ASKED) -> tuple[Pod, tuple[s
     return changed, verdict.warnings
 
 
-def refusal(manifest: Pod, rule: ByClaim = ByClaim.ASKED) -> str:
+def refusal(manifest: Pod, rule: ByClaimRule = "asked") -> str:
     verdict, _ = review(manifest, config(rule))
     assert not verdict.allowed
     return verdict.message
@@ -42,23 +42,23 @@ def has_claim(manifest: Pod) -> bool:
 @pytest.mark.parametrize(
     ("rule", "annotations", "expected"),
     [
-        (ByClaim.NEVER, {}, False),
-        (ByClaim.NEVER, NO, False),
-        (ByClaim.ASKED, {}, False),
-        (ByClaim.ASKED, NO, False),
-        (ByClaim.ASKED, YES, True),
-        (ByClaim.ALWAYS, {}, True),
-        (ByClaim.ALWAYS, NO, False),
-        (ByClaim.ALWAYS, YES, True),
+        ("never", {}, False),
+        ("never", NO, False),
+        ("asked", {}, False),
+        ("asked", NO, False),
+        ("asked", YES, True),
+        ("always", {}, True),
+        ("always", NO, False),
+        ("always", YES, True),
     ],
 )
-def test_the_configuration_and_the_pod_decide(rule: ByClaim, annotations: dict[str, str], expected: bool) -> None:
+def test_the_configuration_and_the_pod_decide(rule: ByClaimRule, annotations: dict[str, str], expected: bool) -> None:
     manifest = pod(container(gpu=1, gpumem=1000), annotations=annotations)
     assert has_claim(admitted(manifest, rule)[0]) is expected
 
 
 def test_a_pod_that_asks_where_no_claims_are_made_is_refused() -> None:
-    text = refusal(pod(container(gpu=1, gpumem=1000), annotations=YES), ByClaim.NEVER)
+    text = refusal(pod(container(gpu=1, gpumem=1000), annotations=YES), "never")
     assert text == f"annotation {ASKED}: this cluster makes no claims for pods; remove the annotation"
     assert "must be true or false, got 'maybe'" in refusal(
         pod(container(gpu=1, gpumem=1000), annotations={ASKED: "maybe"})
@@ -114,10 +114,10 @@ def test_a_claim_of_the_same_name_is_in_the_way() -> None:
 def test_what_no_claim_can_express_is_refused_if_asked_and_otherwise_served_as_before(
     manifest: Pod, reason: str
 ) -> None:
-    changed, warnings = admitted(manifest, ByClaim.ALWAYS)
+    changed, warnings = admitted(manifest, "always")
     assert not has_claim(changed) and any(reason in each for each in warnings)
     manifest["metadata"]["annotations"] = YES
-    assert reason in refusal(manifest, ByClaim.ALWAYS)
+    assert reason in refusal(manifest, "always")
 
 
 def test_members_of_groups_stay_with_laminas_scheduler() -> None:
@@ -136,7 +136,7 @@ def test_members_of_groups_stay_with_laminas_scheduler() -> None:
     ],
 )
 def test_every_dialect_is_converted(asked: dict[str, Any]) -> None:
-    changed, _ = admitted(asking(**asked), ByClaim.ALWAYS)
+    changed, _ = admitted(asking(**asked), "always")
     assert has_claim(changed) and changed["spec"]["containers"][0]["resources"]["limits"] == {}
 
 

@@ -7,7 +7,7 @@ import pytest
 
 from lamina.agent.compat.desired import PLENTY, desired_amounts, desired_metadata
 from lamina.agent.metrics.families import families
-from lamina.configuration import DEFAULT, Config, load, read
+from lamina.configuration import DEFAULT, Config, load
 from lamina.configuration.form import form
 from lamina.configuration.writer import to_yaml
 from lamina.dialects import parse, registry
@@ -98,12 +98,12 @@ def test_an_unregistered_dialect_has_no_section_and_is_in_no_list() -> None:
 
 @toys
 def test_a_configuration_is_written_with_the_section_and_read_again() -> None:
-    written = read(HEADER + OWN + "compatibility: {metrics: [toys]}\n", "c")
+    written = load(HEADER + OWN + "compatibility: {metrics: [toys]}\n", "c")
     assert to_yaml(written) == HEADER + (
         "dialects:\n  toy:\n    resources: {count: toys.io/gpu}\n    memoryUnitMiB: 512\n    halves: false\n"
         "compatibility:\n  metrics: [toys]\n"
     )
-    assert read(to_yaml(written), "c") == written
+    assert load(to_yaml(written), "c") == written
 
 
 @toys
@@ -156,10 +156,10 @@ def test_its_schedulers_are_served_unless_the_configuration_lists_others() -> No
         *("default-scheduler", "lamina-scheduler", "hami-scheduler", "4pd-scheduler", "volcano"),
         *("kai-scheduler", "runai-scheduler"),
     )
-    assert DEFAULT.schedulers == before
-    assert load(HEADER, "c").schedulers == load("", "c").schedulers == (*before, "toy-scheduler")
-    assert load(HEADER + "schedulers: {served: [mine]}", "c").schedulers == ("mine",)
-    assert load("schedulers: [mine]", "c").schedulers == ("mine",)
+    assert DEFAULT.schedulers.served == before
+    assert load(HEADER, "c").schedulers.served == load("", "c").schedulers.served == (*before, "toy-scheduler")
+    assert load(HEADER + "schedulers: {served: [mine]}", "c").schedulers.served == ("mine",)
+    assert load("schedulers: [mine]", "c").schedulers.served == ("mine",)
 
 
 @toys

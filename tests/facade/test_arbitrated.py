@@ -133,7 +133,7 @@ def test_the_policy_of_the_configuration_reaches_the_gate(
     machine: ArbitratedMachine, hami: str, least: int, most: int
 ) -> None:
     """20 percent of the GPU, of which no one else wants anything. What has no limit is not measured."""
-    policy = load(f"hami: {hami}", "config").compute_policy
+    policy = ComputePolicy(load(f"hami: {hami}", "config").sharing.compute_policy)
     one = machine.container("one", cores=20, policy=policy.value)
     with decided(one), machine.working(one):
         gains(one, 0.3)  # what was saved up before the first launch

@@ -45,7 +45,7 @@ _POLICY_SCHEMA: Object = {
 def plugin_configs(random: Random) -> Object:
     """The ConfigMap with files of NVIDIA's device plugin, valid ones and others."""
     data = {name: _text(random, _plugin_file) for name in random.sample(NAMES, random.choice((1, 2, 3)))}
-    meta = {"name": PLUGIN_CONFIG_MAP, "namespace": DEFAULT.native_devices.namespace}
+    meta = {"name": PLUGIN_CONFIG_MAP, "namespace": DEFAULT.native_devices.config_map.namespace}
     return {"metadata": meta, **values.sparse(random, {"data": data})}
 
 

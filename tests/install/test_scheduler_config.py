@@ -37,7 +37,7 @@ def test_the_form_is_one_that_the_version_reads(version: str, form: str) -> None
 def test_names_are_those_of_the_configuration_and_the_clusters_scheduler_keeps_its_own(text: str) -> None:
     document, read = made("1.30.0", text), configuration.load(text, "test")
     names = [profile["schedulerName"] for profile in document["profiles"]]
-    assert set(names) == {*read.schedulers, read.assigned_scheduler} - {"default-scheduler"}
+    assert set(names) == {*read.schedulers.served, read.schedulers.assigned} - {"default-scheduler"}
     extender, _ = document["extenders"]
     managed = {each["name"]: each["ignoredByScheduler"] for each in extender["managedResources"]}
     for names in resource_names(read):

@@ -185,7 +185,7 @@ def new_pod(request: AdmissionRequest) -> dict[str, Any]:
 
 def review_visibility(request: AdmissionRequest, config: Config) -> Verdict:
     """The verdict on a new pod, or on new ephemeral containers, from which GPUs are to be hidden."""
-    if not config.hide_gpus or not (is_new_pod(request) or adds_ephemeral_containers(request)):
+    if not config.admission.hide_gpus or not (is_new_pod(request) or adds_ephemeral_containers(request)):
         return ALLOWED
     try:
         check_pod(pod := request.object or {})

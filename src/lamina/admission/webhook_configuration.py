@@ -56,8 +56,8 @@ def webhook_configuration(
     ]
     if claims:
         webhooks.append(_claims_webhook(address, ca))
-    if config.hide_gpus:
-        webhooks.append(_hiding_webhook(config.hiding_failure_policy, address, ca))
+    if config.admission.hide_gpus:
+        webhooks.append(_hiding_webhook(config.admission.hiding_failure_policy, address, ca))
     return {"metadata": {"name": WEBHOOKS}, "webhooks": webhooks}
 
 

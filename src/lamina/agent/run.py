@@ -330,7 +330,7 @@ def _offers(node: NodeContext) -> NodeOfferStore:
         mode=kinds.mode,
         sharing=node.nvidia.sharing,
         mig_strategy=node.nvidia.mig_strategy(settings.mig_strategy),
-        selected=node.config.enabled and not node.config.node_selector,
+        selected=node.config.enabled and not node.config.nodes.selector,
         cordoned=None,
         labelled=None,
         on_demand=None,

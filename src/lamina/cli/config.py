@@ -92,8 +92,7 @@ def _own_form(text: str, where: str) -> str:
     from lamina import configuration
     from lamina.configuration.writer import to_yaml
 
-    configuration.load(text, where)
-    return to_yaml(configuration.read(text, where))
+    return to_yaml(configuration.load(text, where))
 
 
 def _in_force(kubeconfig: Path | None) -> "TextInForce":

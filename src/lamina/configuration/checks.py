@@ -6,8 +6,33 @@ from typing import Any
 import msgspec
 
 from lamina.configuration import nvidia
+from lamina.core.config import Config
+from lamina.core.field_types import Group
 from lamina.core.mig_rules import MigRule, check_rule
 from lamina.errors import BadInput
+
+
+def checked(config: Config, where: str) -> Config:
+    """The configuration, whose fields do not contradict each other."""
+    check_names(
+        {
+            f"dialects.{dialect}.resources.{field.encode_name}": getattr(resources, field.name)
+            for dialect, section in config.dialects.sections().items()
+            if isinstance(resources := getattr(section, "resources", None), Group)
+            for field in msgspec.structs.fields(resources)
+        },
+        where,
+    )
+    check_modes(config.sharing.modes, "sharing.modes", where)
+    for number, node in enumerate(config.nodes.overrides):
+        check_modes(node.modes, f"nodes.overrides[{number}].modes", where)
+    check_nodes([node.name for node in config.nodes.overrides], "nodes.overrides", where)
+    check_native_configs(config.native_devices.configs, "nativeDevices.configs", where)
+    for number, rule in enumerate(config.mig.rules):
+        if (rule.layouts is None) == (rule.profiles is None):
+            raise BadInput(f"{where}: mig.rules[{number}] must have either layouts or profiles")
+    check_mig_rules(config.mig_rules, where)
+    return config
 
 
 def check_names(names: Mapping[str, str], where: str) -> None:

@@ -10,8 +10,9 @@ from typing import Annotated, Any, Literal, NamedTuple, get_args
 
 import msgspec
 
-from lamina.configuration.dialect_fields import Compatibility, Dialects
-from lamina.configuration.fields import SCHEDULERS, Configuration, Schedulers
+from lamina.core.config import KIND, Config
+from lamina.core.config_fields import SCHEDULERS, Schedulers
+from lamina.core.dialect_fields import Compatibility, Dialects
 from lamina.core.field_types import doc, must_be
 from lamina.dialects import registry
 from lamina.dialects.protocol import Dialect, Listed
@@ -23,7 +24,7 @@ LISTS = {"annotations": "listed_annotations", "resources": "listed_resources", "
 class Form(NamedTuple):
     """The types of a Configuration and of its groups that depend on dialects."""
 
-    configuration: type[Configuration]
+    configuration: type[Config]
     dialects: type[Dialects]
     compatibility: type[Compatibility]
     schedulers: type[Schedulers]
@@ -42,10 +43,10 @@ def _form(every: tuple[Dialect, ...]) -> Form:
     groups = {"dialects": dialects, "compatibility": compatibility, "schedulers": schedulers}
     fields = [
         (field.name, Annotated[groups[field.name], _documentation(field.type)], groups[field.name]())
-        for field in msgspec.structs.fields(Configuration)
+        for field in msgspec.structs.fields(Config)
         if field.name in groups
     ]
-    return Form(_extended(Configuration, fields), dialects, compatibility, schedulers)
+    return Form(_extended(Config, fields, KIND), dialects, compatibility, schedulers)
 
 
 def _sections(every: Sequence[Dialect]) -> Iterator[tuple[str, Any, Any]]:
@@ -73,10 +74,15 @@ def _served(every: Sequence[Dialect]) -> Iterator[tuple[str, Any, Any]]:
             yield field.name, field.type, tuple(names)
 
 
-def _extended(group: Any, fields: Any) -> Any:
+def _extended(group: Any, fields: Any, name: str = "") -> Any:
     """The group with these fields, in its place in the order of fields where it has them already."""
     return msgspec.defstruct(
-        group.__name__, list(fields), bases=(group,), namespace={"__doc__": group.__doc__}, frozen=True, kw_only=True
+        name or group.__name__,
+        list(fields),
+        bases=(group,),
+        namespace={"__doc__": group.__doc__},
+        frozen=True,
+        kw_only=True,
     )
 
 

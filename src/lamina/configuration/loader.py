@@ -3,28 +3,27 @@
 from typing import Any
 
 from lamina.configuration import strict
-from lamina.configuration.conversion import to_config
-from lamina.configuration.fields import KIND, Configuration
+from lamina.configuration.checks import checked
 from lamina.configuration.form import form
 from lamina.configuration.importers import unversioned
 from lamina.configuration.yaml_documents import load_mapping
 from lamina.core.api_group import API_VERSION
-from lamina.core.config import Config
+from lamina.core.config import KIND, Config
 from lamina.errors import BadInput
 
-DEFAULT = to_config(form().configuration(api_version=API_VERSION, kind=KIND), "the default")
+DEFAULT = form().configuration(api_version=API_VERSION, kind=KIND)
 
 
 def load(text: str, where: str) -> Config:
-    """The settings that follow from `text` (YAML); an empty text is the default. `where` names it in errors.
+    """The configuration in `text` (YAML), imported if it has another form; an empty text is the default.
 
-    Raises BadInput with one sentence: what is wrong, in which field, and what is allowed. Nothing is applied in part.
+    `where` names it in errors. Raises BadInput with one sentence: what is wrong, in which field, and what is
+    allowed. Nothing is applied in part.
     """
-    return to_config(read(text, where), where)
+    return checked(_read(text, where), where)
 
 
-def read(text: str, where: str) -> Configuration:
-    """The configuration in `text` in Lamina's own form, imported if it is written in another one. Raises BadInput."""
+def _read(text: str, where: str) -> Config:
     document: dict[str, Any] = load_mapping(text, where)
     if not {"apiVersion", "kind"} & document.keys():
         return unversioned.read(document, where)

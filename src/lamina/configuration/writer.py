@@ -5,10 +5,10 @@ from typing import Any
 import msgspec
 import yaml
 
-from lamina.configuration.fields import Configuration
+from lamina.core.config import Config
 
 
-def to_yaml(configuration: Configuration) -> str:
+def to_yaml(configuration: Config) -> str:
     """The text of a configuration, which is read as an equal one."""
     return "".join(_group(name, value) for name, value in _differences(configuration).items())
 

@@ -2,8 +2,9 @@
 
 from typing import Annotated
 
-from msgspec import Struct
+from msgspec import Meta, Struct
 
+from lamina.core.field_types import Count, Group, doc, must_be
 from lamina.core.fields import Moment, Name, camel_case, means
 from lamina.core.namespaces import includes
 
@@ -18,12 +19,32 @@ class DisplacedBorrower(Struct, frozen=True, kw_only=True, rename=camel_case):
     since: Annotated[Moment, means("When it had to keep memory on the host, in seconds since 1970")]
 
 
-class BorrowerPolicy(Struct, frozen=True, kw_only=True):
-    """What happens to such pods after so many seconds, and after notice. With 0 seconds, nothing."""
+class Borrowers(Group, frozen=True, kw_only=True):
+    """Pods whose borrowed memory neighbors need. Needs the chart value `controller.borrowers=true`."""
 
-    after_s: float
-    notice_s: float
-    namespaces: tuple[str, ...]
+    seconds: Annotated[
+        Count,
+        doc(
+            "Time with borrowed memory on the host after which the youngest borrower of a GPU is given notice; 0 for "
+            "never.",
+            unit="seconds",
+            reason="A borrower goes on without a restart, only slower.",
+        ),
+    ] = 0
+    notice_seconds: Annotated[
+        Annotated[int, Meta(ge=10, le=86400), must_be("an integer from 10 to 86400")],
+        doc(
+            "Time from the notice until the pod is evicted, unless it returns the memory or has the annotation "
+            "`lamina.dev/keep-borrower=true`.",
+            unit="seconds",
+            reason="Long enough for a program that watches the annotation to save its state.",
+        ),
+    ] = 60
+    namespaces: Annotated[
+        Annotated[tuple[str, ...], must_be("a list of namespaces")],
+        doc("Namespaces in which this applies; `*` for all.", reason="Nothing is evicted unless asked for."),
+    ] = ()
 
     def covers(self, namespace: str) -> bool:
-        return self.after_s > 0 and includes(self.namespaces, namespace)
+        """Whether it applies to pods of the namespace."""
+        return self.seconds > 0 and includes(self.namespaces, namespace)

@@ -1,17 +1,43 @@
-"""The configuration of a cluster as the code uses it, whatever it was written in."""
+"""The configuration of a cluster: what is written in a file or in the ConfigMap lamina-system/lamina, and what the code
+uses.
+
+    apiVersion: lamina.dev/v1alpha1
+    kind: Configuration
+    sharing:
+      memoryScaling: 1.5
+    nodes:
+      selector: {gpu: "on"}
+
+Every field has a default, so a configuration only names what differs. A new field is written once, in its group.
+`lamina.configuration` reads texts, checks them, and adds the sections of dialects.
+"""
 
 from collections.abc import Mapping
 from decimal import Decimal
-from enum import StrEnum
-from typing import Any, Literal, TypeVar
+from functools import cached_property
+from typing import Annotated, Final, Literal, TypeVar
 
+import msgspec
 from msgspec import Struct
 
-from lamina.core.borrowers import BorrowerPolicy
+from lamina.core.api_group import API_VERSION
+from lamina.core.borrowers import Borrowers
+from lamina.core.config_fields import (
+    Admission,
+    Defragmentation,
+    Health,
+    NodeOverride,
+    Nodes,
+    Placement,
+    Schedulers,
+    Sharing,
+)
+from lamina.core.device_fields import Mig, NativeDevices
+from lamina.core.dialect_fields import Compatibility, Dialects
+from lamina.core.field_types import Group, Switch, doc, must_be
 from lamina.core.gpus import Mode
-from lamina.core.grantless import GrantlessPolicy
-from lamina.core.grants import ComputePolicy
-from lamina.core.idle import IdlePolicy
+from lamina.core.grantless import GrantlessPods
+from lamina.core.idle import IdleShares
 from lamina.core.mig_rules import MigRule
 from lamina.core.namespaces import includes
 from lamina.core.prices import Pricing
@@ -20,20 +46,9 @@ from lamina.core.sharing import TimeSlice
 
 S = TypeVar("S", bound=Struct)
 
+KIND: Final = "Configuration"
 CONFIG_MAP_NAMESPACE, CONFIG_MAP, CONFIG_MAP_KEY = "lamina-system", "lamina", "lamina.yaml"
 """Where a cluster keeps its configuration."""
-
-MemoryEnforcer = Literal["auto", "driver", "facade"]
-"""What enforces memory limits: the strongest that works, or only one of them; the facade is always there."""
-FailurePolicy = Literal["Ignore", "Fail"]
-
-
-class ByClaim(StrEnum):
-    """Which pods that request shares by resources are served by claims that Lamina generates."""
-
-    NEVER = "never"
-    ASKED = "asked"
-    ALWAYS = "always"
 
 
 class NodeSettings(Struct, frozen=True, kw_only=True):
@@ -69,95 +84,104 @@ class NodeSettings(Struct, frozen=True, kw_only=True):
         modes = tuple(mode for mode in self.modes if mode is not Mode.MIG or can_partition)
         return modes or tuple(Mode.QUOTA for _ in self.modes)
 
+    def overridden(self, node: NodeOverride) -> "NodeSettings":
+        """The settings with those of one node."""
+        changes = {
+            "slots": node.slots,
+            "memory_scaling": node.memory_scaling,
+            "compute_scaling": node.compute_scaling,
+            "unreported_memory_mib": node.unreported_memory_mib,
+            "log_level": node.log_level,
+            "mig_strategy": node.mig_strategy,
+            "time_slice": TimeSlice(node.time_slice) if node.time_slice else None,
+            "modes": tuple(Mode(mode) for mode in node.modes) if node.modes else None,
+        }
+        return msgspec.structs.replace(
+            self,
+            excluded_uuids=node.excluded_gpus.uuids,
+            excluded_indices=node.excluded_gpus.indices,
+            **{name: value for name, value in changes.items() if value is not None},
+        )
+
     @property
     def cores_capacity(self) -> int:
         """Percent of compute time that may be granted in total on one GPU."""
         return int(100 * Decimal(str(self.compute_scaling)))
 
 
-class NativeDeviceSettings(Struct, frozen=True, kw_only=True):
-    """Where the named configurations of NVIDIA's device plugin are, and which one a node has."""
-
-    config_map: str
-    namespace: str
-    default: str
-    fallbacks: tuple[str, ...]
-    configs: Mapping[str, Any]
-    mig_strategy: str | None
-    equal_memory: bool
-    """Whether a replica is limited to an equal part of the GPU's memory."""
-
-
-class HealthRules(Struct, frozen=True, kw_only=True):
-    """Which driver errors (XIDs) make a GPU unhealthy, and for how long."""
-
-    ignores_all: bool
-    ignored_xids: tuple[int, ...]
-    counted_xids: tuple[int, ...]
-    """These count even if they are ignored."""
-    only_xids: tuple[int, ...]
-    """If there are any, no others count."""
-    max_retired_pages: int | None
-    max_sram_errors: int | None
-    recovery_seconds: float
-
-
-class CompatibilitySettings(Struct, frozen=True, kw_only=True):
-    """What tools of other systems find on nodes and in metrics."""
-
-    labels: bool
-    annotations: tuple[str, ...]
-    resources: tuple[str, ...]
-    metrics: tuple[str, ...]
-
-
-class Config(Struct, frozen=True, kw_only=True):
+class Config(Group, frozen=True, kw_only=True, dict=True):
     """The configuration of a cluster."""
 
-    enabled: bool
-    """False: nodes offer nothing and admission is not registered; running containers keep their shares."""
-    node_selector: Mapping[str, str]
-    all_nodes: NodeSettings
-    single_nodes: Mapping[str, NodeSettings]
-    dialects: Mapping[type[Struct], Struct]
-    """The section of each dialect, by its type."""
-    other_resources: tuple[str, ...]
-    node_policy: str
-    gpu_policy: str
-    compute_policy: ComputePolicy
-    memory_enforcer: MemoryEnforcer
-    low_priority_percent: int
-    high_priority_namespaces: tuple[str, ...]
-    moves_per_hour: int
-    """Most pods that defragmentation evicts in an hour."""
-    idle: IdlePolicy
-    borrowers: BorrowerPolicy
-    grantless_pods: GrantlessPolicy
-    pricing: Pricing
-    schedulers: tuple[str, ...]
-    assigned_scheduler: str
-    runtime_class_name: str
-    hide_gpus: bool
-    hiding_failure_policy: FailurePolicy
-    by_claim: ByClaim
-    mig_rules: tuple[MigRule, ...]
-    native_devices: NativeDeviceSettings
-    health: HealthRules
-    compatibility: CompatibilitySettings
+    api_version: Annotated[
+        Annotated[Literal["lamina.dev/v1alpha1"], must_be(API_VERSION)], doc("Version of this form of the document.")
+    ]
+    kind: Annotated[Annotated[Literal["Configuration"], must_be(KIND)], doc("Kind of this document.")]
+    enabled: Annotated[
+        Switch,
+        doc(
+            "Whether Lamina offers GPUs. If false, agents withdraw their devices and admission is not registered; "
+            "running containers keep their shares.",
+            reason="An installed Lamina is in use. `lamina reset` sets it to false.",
+        ),
+    ] = True
+    nodes: Annotated[Nodes, doc("Which nodes offer GPUs, and their own settings.")] = Nodes()
+    sharing: Annotated[Sharing, doc("How GPUs are divided among containers.")] = Sharing()
+    dialects: Annotated[Dialects, doc("How pods request GPUs.")] = Dialects()
+    placement: Annotated[Placement, doc("How nodes and GPUs are chosen.")] = Placement()
+    defragmentation: Annotated[Defragmentation, doc("Moving pods so that GPUs become idle.")] = Defragmentation()
+    idle_shares: Annotated[IdleShares, doc("Pods that hold GPUs and run nothing on them.")] = IdleShares()
+    borrowers: Annotated[Borrowers, doc("Pods whose borrowed memory neighbors need.")] = Borrowers()
+    grantless_pods: Annotated[GrantlessPods, doc("Pods that have tickets without a grant.")] = GrantlessPods()
+    pricing: Annotated[Pricing, doc("What GPUs cost, and for whom it is counted.")] = Pricing()
+    schedulers: Annotated[Schedulers, doc("The schedulers that use Lamina's extender.")] = Schedulers()
+    admission: Annotated[Admission, doc("What admission changes in pods.")] = Admission()
+    mig: Annotated[Mig, doc("How MIG devices are offered, and which ones grants may make.")] = Mig()
+    native_devices: Annotated[NativeDevices, doc("Devices as NVIDIA's plugin offers them.")] = NativeDevices()
+    health: Annotated[Health, doc("Which driver errors make a GPU unhealthy, and for how long.")] = Health()
+    compatibility: Annotated[Compatibility, doc("What tools of other systems find on nodes and in metrics.")] = (
+        Compatibility()
+    )
 
     def for_node(self, name: str) -> NodeSettings:
         """The settings of the node `name`."""
-        return self.single_nodes.get(name, self.all_nodes)
+        return self._single_nodes.get(name, self._all_nodes)
+
+    @cached_property
+    def _all_nodes(self) -> NodeSettings:
+        sharing, time_slice = self.sharing, self.native_devices.time_slice
+        return NodeSettings(
+            slots=sharing.slots,
+            memory_scaling=sharing.memory_scaling,
+            compute_scaling=sharing.compute_scaling,
+            unreported_memory_mib=sharing.unreported_memory_mib,
+            log_level=sharing.log_level,
+            mig_strategy=self.mig.strategy,
+            time_slice=TimeSlice(time_slice) if time_slice else None,
+            modes=tuple(Mode(mode) for mode in sharing.modes or ()),
+        )
+
+    @cached_property
+    def _single_nodes(self) -> Mapping[str, NodeSettings]:
+        return {node.name: self._all_nodes.overridden(node) for node in self.nodes.overrides}
+
+    @cached_property
+    def mig_rules(self) -> tuple[MigRule, ...]:
+        """Which MIG instances grants may make, as placement asks."""
+        return tuple(rule.as_mig_rule() for rule in self.mig.rules)
 
     def section(self, kind: type[S]) -> S:
         """The section of the dialect whose sections are of this type."""
-        found = self.dialects.get(kind)
+        found = self._sections.get(kind)
         return found if isinstance(found, kind) else kind()
+
+    @cached_property
+    def _sections(self) -> Mapping[type[Struct], Struct]:
+        return {type(section): section for section in self.dialects.sections().values()}
 
     def allows_high_priority(self, namespace: str) -> bool:
         """Whether containers of the namespace may have high priority."""
-        return includes(self.high_priority_namespaces, namespace)
+        return includes(self.sharing.high_priority_namespaces, namespace)
 
     def selects(self, labels: Mapping[str, str]) -> bool:
         """Whether an agent on a node with these labels offers its GPUs."""
-        return self.enabled and all(labels.get(key) == value for key, value in self.node_selector.items())
+        return self.enabled and all(labels.get(key) == value for key, value in self.nodes.selector.items())

@@ -34,7 +34,7 @@ def _placed_again(cluster: ClusterView, residents: Collection[Resident]) -> Plac
     nodes = [_simulated(cluster, name, inventory) for name, inventory in sorted(cluster.inventories.items())]
     rows = {node.name: row for row, node in enumerate(nodes)}
     pods = {pod.name: pod for pod in map(partial(_sim_pod, cluster), cluster.pods)}
-    replay = Replay(nodes, (), cluster.config.node_policy, cluster.config.gpu_policy)
+    replay = Replay(nodes, (), cluster.config.placement.node_policy, cluster.config.placement.gpu_policy)
     for name, row in rows.items():
         replay.capacity.take(row, SimPod(name=""), dict(cluster.ledger.totals.taken(name)))
     for pod in pods.values():

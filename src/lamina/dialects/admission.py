@@ -17,7 +17,7 @@ IGNORING_LABELS = ("lamina.dev/webhook", "hami.io/webhook")
 
 def scheduler_names(config: Config) -> tuple[str, ...]:
     """Names in `spec.schedulerName` under which Lamina places pods."""
-    return tuple(dict.fromkeys((*config.schedulers, config.assigned_scheduler or DEFAULT_SCHEDULER)))
+    return tuple(dict.fromkeys((*config.schedulers.served, config.schedulers.assigned or DEFAULT_SCHEDULER)))
 
 
 def places(pod_spec: Mapping[str, Any], config: Config) -> bool:
@@ -87,5 +87,5 @@ def _fill_pod(spec: Mapping[str, Any], scheduler: str, config: Config) -> Iterat
     named = spec.get("schedulerName")
     if (named or DEFAULT_SCHEDULER) == DEFAULT_SCHEDULER and scheduler not in ("", named):
         yield PatchOperation("/spec/schedulerName", scheduler)
-    if config.runtime_class_name and spec.get("runtimeClassName") is None:
-        yield PatchOperation("/spec/runtimeClassName", config.runtime_class_name)
+    if config.admission.runtime_class_name and spec.get("runtimeClassName") is None:
+        yield PatchOperation("/spec/runtimeClassName", config.admission.runtime_class_name)

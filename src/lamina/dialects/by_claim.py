@@ -7,7 +7,7 @@ makes from the pod's annotation before the pod is scheduled. The label lets the 
 from collections.abc import Iterator, Mapping
 from typing import Any
 
-from lamina.core.config import ByClaim, Config
+from lamina.core.config import Config
 from lamina.core.requests import PodRequest
 from lamina.dialects.containers import ContainerManifest, read_containers
 from lamina.dialects.groups import group_of
@@ -32,7 +32,8 @@ def claim_for(pod: Mapping[str, Any], request: PodRequest, config: Config) -> Ge
     wanted = str(((pod.get("metadata") or {}).get("annotations") or {}).get(ASKED, "")).strip().lower()
     if wanted not in ("", "true", "false"):
         raise BadInput(f"annotation {ASKED}: must be true or false, got {wanted!r}")
-    if config.by_claim is ByClaim.NEVER or wanted == "false" or (config.by_claim is ByClaim.ASKED and not wanted):
+    rule = config.admission.by_claim
+    if rule == "never" or wanted == "false" or (rule == "asked" and not wanted):
         if wanted == "true":
             raise BadInput(f"annotation {ASKED}: this cluster makes no claims for pods; remove the annotation")
         return ""

@@ -51,7 +51,7 @@ class ChoiceAnnotations(Struct, frozen=True, kw_only=True):
             raise BadInput(f"the pod has {len(annotations)} annotations; it may have at most {MAX_ANNOTATIONS}")
         if annotations:
             self._check_keys(annotations)
-        gpu_policy = _policy(annotations, self.gpu_policy, GPU_POLICIES, config.gpu_policy)
+        gpu_policy = _policy(annotations, self.gpu_policy, GPU_POLICIES, config.placement.gpu_policy)
         return Choices(
             GpuSelector(
                 types=_one_list(annotations, self.types, "types"),
@@ -61,7 +61,7 @@ class ChoiceAnnotations(Struct, frozen=True, kw_only=True):
                 idle=MUTEX in chain(gpu_policy),
                 modes=self._modes(annotations),
             ),
-            _policy(annotations, self.node_policy, NODE_POLICIES, config.node_policy),
+            _policy(annotations, self.node_policy, NODE_POLICIES, config.placement.node_policy),
             gpu_policy,
             any(_switch(annotations, key) for key in self.numa_bind),
         )

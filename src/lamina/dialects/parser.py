@@ -171,7 +171,7 @@ def _requesting_annotation(pod: Mapping[str, Any], granted: Sequence[str], index
     resource. Admission assigns such a scheduler to pods that name GPUs by a resource alone, and changes nothing here.
     """
     named = (pod.get("spec") or {}).get("schedulerName")
-    if named == DEFAULT_SCHEDULER or named not in index.config.schedulers:
+    if named == DEFAULT_SCHEDULER or named not in index.config.schedulers.served:
         return ""
     annotations: list[str] = sorted((pod.get("metadata") or {}).get("annotations") or {})
     for dialect in index.dialects:

@@ -37,7 +37,7 @@ def explain_unknown(name: str, index: NameIndex) -> str:
         tickets = list_options(ticket for ticket in written if ticket)
         return f"{name} of the {system} dialect is not supported; use {tickets}"
     if name.startswith(index.guarded_prefixes) and not any(
-        fnmatchcase(name, pattern) for pattern in index.config.other_resources
+        fnmatchcase(name, pattern) for pattern in index.config.dialects.other_resources
     ):
         return f"unknown resource {name}{_suggest(name, index)}"
     return ""

@@ -3,13 +3,13 @@
 import pytest
 
 from lamina.agent.chargeback.book import BusyCounter, idle_pods
-from lamina.core.idle import MAX_IDLE, IdlePod, IdlePolicy
+from lamina.core.idle import MAX_IDLE, IdlePod, IdleShares
 
 NOW, HOUR_S = 1_000_000.0, 3600.0
 
 
-def policy(hours: int) -> IdlePolicy:
-    return IdlePolicy(hours=hours, notice_s=60.0, action="evict", namespaces=("*",))
+def policy(hours: int) -> IdleShares:
+    return IdleShares(hours=hours, notice_minutes=1, action="evict", namespaces=("*",))
 
 
 def counter(uid: str, idle_h: float, *, container: str = "main", gpu: str = "GPU-0") -> BusyCounter:

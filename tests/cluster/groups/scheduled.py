@@ -38,7 +38,7 @@ class GroupCluster:
 
     async def pod(self, name: str, *, memory: int, priority: int = 0, group: str = "") -> None:
         pod = admitted_pod(name, gpumem=memory)
-        pod["spec"] |= {"schedulerName": DEFAULT.assigned_scheduler}
+        pod["spec"] |= {"schedulerName": DEFAULT.schedulers.assigned}
         if priority:
             pod["spec"]["priorityClassName"] = f"priority-{priority}"
         if group and self.api == KUBERNETES:

@@ -5,7 +5,7 @@ from typing import Any
 
 from lamina.core.config import Config
 from lamina.core.gpus import Gpu
-from lamina.core.grants import MAX_GPUS
+from lamina.core.grants import MAX_GPUS, ComputePolicy
 from lamina.core.requests import ContainerRequest, PodRequest
 from lamina.dialects.choices import ChoiceAnnotations
 from lamina.dialects.containers import ContainerManifest, check_not_privileged, read_integer
@@ -86,7 +86,7 @@ class ToyDialect(Dialect):
             dialect=self.name,
             containers=tuple(self._request(container, names, section) for container in requesting),
             selector=choices.selector,
-            compute_policy=pod.config.compute_policy,
+            compute_policy=ComputePolicy(pod.config.sharing.compute_policy),
         )
 
     def fill_defaults(self, pod: PodManifest, request: PodRequest, names: ResourceNames) -> Iterator[PatchOperation]:

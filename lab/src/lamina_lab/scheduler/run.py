@@ -25,7 +25,7 @@ _OF_DEVICES = (DEVICE_CLASSES, RESOURCE_CLAIMS, RESOURCE_SLICES)
 
 
 async def run(
-    kube: Kube, extender: ExtenderConfig | None, clock: Clock, *, names: Collection[str] = DEFAULT.schedulers
+    kube: Kube, extender: ExtenderConfig | None, clock: Clock, *, names: Collection[str] = DEFAULT.schedulers.served
 ) -> None:
     """Place pods whose schedulerName is one of `names`, until canceled. The extender is optional."""
     cache = Cache(kube, clock, (PODS, NODES, *_OF_DEVICES), optional=(INVENTORIES, GRANTS, DEVICE_TAINT_RULES))

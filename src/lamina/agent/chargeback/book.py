@@ -17,7 +17,7 @@ from typing import NamedTuple
 from msgspec import Struct
 
 from lamina.agent.chargeback.amounts import NO_AMOUNTS, AccountedGpu, Amounts, UsageSample, fitting, memory_parts
-from lamina.core.idle import MAX_IDLE, IdlePod, IdlePolicy
+from lamina.core.idle import MAX_IDLE, IdlePod, IdleShares
 from lamina.core.workloads import UNKNOWN, Workload
 
 MAX_PASSED_S = 60.0
@@ -253,7 +253,7 @@ def _compute(requested: float, used: float) -> dict[str, float]:
 _HOUR_S = 3600.0
 
 
-def idle_pods(counters: Iterable[BusyCounter], policy: IdlePolicy, now: float) -> tuple[IdlePod, ...]:
+def idle_pods(counters: Iterable[BusyCounter], policy: IdleShares, now: float) -> tuple[IdlePod, ...]:
     """Of those whose use is known, the longest idle first. `now` is since 1970."""
     if not policy.hours:
         return ()

@@ -11,7 +11,8 @@ from typing import TypeVar
 from lamina.agent.inventory.builder import build_inventory
 from lamina.agent.inventory.offer_store import NodeOfferStore
 from lamina.agent.state.gpu_health import HealthTracker, ObservedGpu
-from lamina.configuration import HealthRules, NodeSettings
+from lamina.configuration import NodeSettings
+from lamina.core.config_fields import Health
 from lamina.core.gpus import Gpu, Inventory
 from lamina.core.objects import read_inventory, write_spec
 from lamina.errors import Outside
@@ -87,7 +88,7 @@ class GpuMonitor:
         clock: Clock,
         *,
         poll_s: float,
-        rules: HealthRules,
+        rules: Health,
         before: Inventory | None,
         report: ReportHealth,
     ) -> None:

@@ -87,7 +87,7 @@ class Plugins:
         self._steps = PreparationSteps(node, mechanisms.on_demand, mechanisms.clients, write_limits)
         self._rules = NativeRules(
             mode=advertised_kinds(node.config, node.nvidia).mode,
-            limit_memory=node.config.native_devices.equal_memory,
+            limit_memory=node.config.native_devices.replica_memory == "equal",
             config=self._nvidia,
             require_unpartitioned=mechanisms.on_demand.require_unpartitioned,
             edits=mechanisms.mps_edits,

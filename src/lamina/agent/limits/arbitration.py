@@ -9,7 +9,7 @@ from pathlib import Path
 from lamina.agent.containers.paths import folder_names, pod_uid_of
 from lamina.agent.context import NodeContext
 from lamina.agent.limits.context_figures import ContextFigures
-from lamina.core.borrowers import MAX_DISPLACED, BorrowerPolicy, DisplacedBorrower
+from lamina.core.borrowers import MAX_DISPLACED, Borrowers, DisplacedBorrower
 from lamina.enforcement.arbitration import Arbitration, Capacity, Confirm, Report
 from lamina.enforcement.reserve import fill_reserve
 from lamina.ports.host import Host
@@ -21,7 +21,7 @@ CALM_S = 5.0
 class DisplacedBorrowers:
     """The pods of one node. `found` are those that have been displaced for as long as the policy says."""
 
-    def __init__(self, policy: BorrowerPolicy) -> None:
+    def __init__(self, policy: Borrowers) -> None:
         self._policy = policy
         self._since: dict[str, float] = {}
         self._last: dict[str, float] = {}
@@ -30,14 +30,14 @@ class DisplacedBorrowers:
     def observe(self, displaced: Mapping[str, Path], pods: Iterable[str], now: float) -> bool:
         """`displaced` are folders of containers by GPU, `pods` the UIDs of pods with grants, `now` is since 1970.
         Returns whether `found` has changed."""
-        if not self._policy.after_s:
+        if not self._policy.seconds:
             return False
         for uid in {pod_uid_of(folder.name) for folder in displaced.values()}.intersection(pods):
             self._since.setdefault(uid, now)
             self._last[uid] = now
         for uid in [uid for uid, last in self._last.items() if now - last > CALM_S]:
             del self._since[uid], self._last[uid]
-        due = ((since, uid) for uid, since in self._since.items() if now - since >= self._policy.after_s)
+        due = ((since, uid) for uid, since in self._since.items() if now - since >= self._policy.seconds)
         before = self.found
         self.found = tuple(DisplacedBorrower(pod_uid=uid, since=int(since)) for since, uid in sorted(due))
         self.found = self.found[:MAX_DISPLACED]
@@ -73,7 +73,7 @@ class ArbitrationLoop:
         self._containers = node.paths.containers
         self._files = node.files
         self._clock = node.clock
-        self._low_priority_percent = node.config.low_priority_percent
+        self._low_priority_percent = node.config.sharing.low_priority_percent
         self._aside = node.aside
         self._confirm = confirm
         self._capacity = capacity

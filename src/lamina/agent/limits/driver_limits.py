@@ -51,7 +51,7 @@ class DriverLimits:
 
     async def run(self) -> None:
         """Sweep forever, if the configuration asks for the driver's limits and the node supports them."""
-        chosen, reported = self._node.config.memory_enforcer, False
+        chosen, reported = self._node.config.sharing.memory_enforcer, False
 
         async def reconcile() -> None:
             nonlocal reported

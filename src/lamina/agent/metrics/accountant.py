@@ -60,7 +60,7 @@ class Accountant:
         state = WrittenAccounts(book=self._book.state, histories=self._histories.state)
         self._journal.write(state)
         self.written = state
-        idle = idle_pods(state.book.busy, self._node.config.idle, wall)
+        idle = idle_pods(state.book.busy, self._node.config.idle_shares, wall)
         if idle != self._offers.state.idle:
             self._offers.update(idle=idle)
 

@@ -34,7 +34,7 @@ class NodeWatch:
         self._aside = node.aside
         self._offers = offers
         self._observed = observed
-        self._selector = ",".join(f"{key}={value}" for key, value in sorted(self._config.node_selector.items()))
+        self._selector = ",".join(f"{key}={value}" for key, value in sorted(self._config.nodes.selector.items()))
         self._selected = None if self._selector or not self._config.enabled else True
         self._cordoned: frozenset[str] | None = None
 

@@ -44,7 +44,7 @@ async def find_source(kube: Kube, config: Config, namespace: str = "") -> Config
 def source_of(policy: Object | None, config: Config, namespace: str = "") -> ConfigSource:
     """The same for a given ClusterPolicy. Raises BadInput if it names what no ConfigMap can be called."""
     ours = config.native_devices
-    namespace = namespace or ours.namespace
+    namespace = namespace or ours.config_map.namespace
     spec = (policy or {}).get("spec") or {}
     theirs = (spec.get("devicePlugin") or {}).get("config") or {}
     policy_strategy = (spec.get("mig") or {}).get("strategy") or "none"
@@ -58,7 +58,7 @@ def source_of(policy: Object | None, config: Config, namespace: str = "") -> Con
             )
         # The operator's own plugin falls back to no configuration.
         return ConfigSource(namespace, named, theirs.get("default") or "", (EMPTY,), mig, mps)
-    return ConfigSource(namespace, ours.config_map, ours.default, ours.fallbacks, mig, mps)
+    return ConfigSource(namespace, ours.config_map.name, ours.default, ours.fallbacks, mig, mps)
 
 
 async def read_applied(kube: Kube, node: str, config: Config, source: ConfigSource) -> AppliedConfig:

@@ -9,23 +9,24 @@ stops answering. A lost GPU stays in the list, so that people see what is missin
 from collections.abc import Iterable
 from typing import NamedTuple
 
-from lamina.configuration import DEFAULT, HealthRules
+from lamina.configuration import DEFAULT
+from lamina.core.config_fields import Health
 from lamina.ports.nvml import GpuFacts, XidEvent
 
 APPLICATION_XIDS = frozenset({13, 31, 43, 45, 68, 109, 137})
 """XIDs that applications cause: exceptions in kernels, invalid addresses, stopped channels, timeouts."""
 
 
-def is_critical(xid: int, rules: HealthRules) -> bool:
+def is_critical(xid: int, rules: Health) -> bool:
     """Whether an error makes a GPU unhealthy."""
     if xid in rules.counted_xids:
         return True
-    if rules.ignores_all or xid in rules.ignored_xids:
+    if rules.ignored_xids == "all" or xid in rules.ignored_xids:
         return False
     return xid in rules.only_xids if rules.only_xids else xid not in APPLICATION_XIDS
 
 
-def worn_out_reason(facts: GpuFacts, rules: HealthRules) -> str:
+def worn_out_reason(facts: GpuFacts, rules: Health) -> str:
     """Why the GPU's memory is too worn to be used; empty if it is not."""
     for count, limit, what in (
         (facts.retired_pages, rules.max_retired_pages, "retired memory page"),
@@ -52,7 +53,7 @@ class ObservedGpu(NamedTuple):
 class HealthTracker:
     """The node's GPUs and their recent errors. Times are seconds of one monotonic clock."""
 
-    def __init__(self, rules: HealthRules = DEFAULT.health, known: Iterable[GpuFacts] = ()) -> None:
+    def __init__(self, rules: Health = DEFAULT.health, known: Iterable[GpuFacts] = ()) -> None:
         """`known` are GPUs from an earlier run; they count as lost until NVML lists them or replacements."""
         self._rules = rules
         self._facts = {facts.uuid: facts for facts in known}

@@ -13,9 +13,9 @@ from typing import Annotated, Literal
 
 from msgspec import Meta, Struct, field
 
-from lamina.configuration.device_fields import AllowedInstances
-from lamina.configuration.device_fields import Instances as WrittenInstances
-from lamina.configuration.fields import ExcludedGpus, NodeOverride
+from lamina.core.config_fields import ExcludedGpus, NodeOverride
+from lamina.core.device_fields import AllowedInstances
+from lamina.core.device_fields import Instances as WrittenInstances
 from lamina.core.field_types import (
     ComputePolicy,
     Count,

@@ -28,22 +28,21 @@ from msgspec import UNSET, Struct, UnsetType
 
 from lamina.configuration import strict
 from lamina.configuration.checks import check_modes, check_names, check_native_configs, check_nodes
-from lamina.configuration.device_fields import ConfigMapReference, Mig, NativeDevices
-from lamina.configuration.dialect_fields import OTHER_RESOURCES
-from lamina.configuration.fields import (
-    KIND,
-    Admission,
-    Configuration,
-    Nodes,
-    Placement,
-    Sharing,
-)
-from lamina.configuration.fields import Health as WrittenHealth
 from lamina.configuration.form import form
 from lamina.configuration.importers import chart_4paradigm, hami, volcano
 from lamina.configuration.importers.hami import Hami, NodeConfig, OperatingMode
 from lamina.configuration.importers.volcano import Volcano
 from lamina.core.api_group import API_VERSION
+from lamina.core.config import KIND, Config
+from lamina.core.config_fields import (
+    Admission,
+    Nodes,
+    Placement,
+    Sharing,
+)
+from lamina.core.config_fields import Health as WrittenHealth
+from lamina.core.device_fields import ConfigMapReference, Mig, NativeDevices
+from lamina.core.dialect_fields import OTHER_RESOURCES
 from lamina.core.field_types import (
     Fallback,
     Labels,
@@ -177,7 +176,7 @@ class DocumentWithChart(Document, frozen=True, kw_only=True, rename="camel"):
     schedule_policy: NodePolicy | UnsetType = msgspec.field(default=UNSET, name=SCHEDULE_POLICY)
 
 
-def read(document: Mapping[str, Any], where: str) -> Configuration:
+def read(document: Mapping[str, Any], where: str) -> Config:
     """The Configuration that a document stands for. Raises BadInput; nothing is applied in part."""
     present = strict.without_empty_keys(document, DocumentWithChart)
     strict.decode(present, DocumentWithChart, where)
@@ -206,7 +205,7 @@ def _check(written: Document, where: str) -> None:
     check_native_configs(written.nvidia.configs, "nvidia.configs", where)
 
 
-def _configuration(written: Document) -> Configuration:
+def _configuration(written: Document) -> Config:
     keys, nvidia, node, types = written.hami, written.nvidia, written.node, form()
     sections: dict[str, Any] = {"hami": hami.dialect(keys), "volcano": volcano.dialect(written.volcano)}
     return types.configuration(

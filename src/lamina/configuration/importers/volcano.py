@@ -7,8 +7,8 @@ from typing import Annotated
 
 from msgspec import Meta, Struct, field
 
-from lamina.configuration.device_fields import AllowedInstances
 from lamina.configuration.importers.hami import Layout, check_amounts, mig_rule
+from lamina.core.device_fields import AllowedInstances
 from lamina.core.field_types import MemoryUnit, Models, ResourceName, must_be
 from lamina.dialects.volcano.section import VolcanoResources, VolcanoSection
 

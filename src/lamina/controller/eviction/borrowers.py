@@ -7,7 +7,7 @@ then. Evicted, they can start on a GPU that has room. Of each GPU's borrowers th
 from collections.abc import Sequence
 
 from lamina.controller.eviction.notices import NoticedEvictions, NoticeTerms
-from lamina.core.borrowers import BorrowerPolicy
+from lamina.core.borrowers import Borrowers
 from lamina.ledger.pod_reports import PodReport
 from lamina.ports.kube import Object
 
@@ -25,11 +25,11 @@ class BorrowerEvictions(NoticedEvictions):
     problem = "It cannot be evicted, although neighbors need its memory"
 
     @property
-    def _policy(self) -> BorrowerPolicy:
+    def _policy(self) -> Borrowers:
         return self.context.configuration.value.borrowers
 
     def terms(self) -> NoticeTerms | None:
-        return NoticeTerms(NOTICE, KEEP, self._policy.notice_s) if self._policy.after_s else None
+        return NoticeTerms(NOTICE, KEEP, self._policy.notice_seconds) if self._policy.seconds else None
 
     def listed_since(self, report: PodReport) -> int | None:
         return report.displaced_since

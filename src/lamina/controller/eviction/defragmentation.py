@@ -59,7 +59,7 @@ class Defragmenter(Mover):
 
     async def reconcile(self) -> None:
         """Free one GPU if the budget allows it. Raises Outside for what cannot be asked."""
-        max_moves = self._context.configuration.value.moves_per_hour
+        max_moves = self._context.configuration.value.defragmentation.moves_per_hour
         if not self._evictor.leading():
             self._settled = False
             return

@@ -56,8 +56,8 @@ class GrantlessHolders:
             self._named.add(holder.uid)
             end = (
                 ""
-                if stays or not policy.evicts(holder.namespace, policy.after_s)
-                else (f". It is evicted after {policy.after_s:g} s without one")
+                if stays or not policy.evicts(holder.namespace, policy.seconds)
+                else (f". It is evicted after {policy.seconds:g} s without one")
             )
             message = (
                 f"It has {tickets} of node {holder.node} and no grant, because Lamina did not place it there, so it "

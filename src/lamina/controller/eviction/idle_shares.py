@@ -8,7 +8,7 @@ import logging
 from collections.abc import Mapping, Sequence
 
 from lamina.controller.eviction.notices import NoticedEvictions, NoticeTerms
-from lamina.core.idle import IdlePolicy
+from lamina.core.idle import IdleShares
 from lamina.core.pod_status import is_over
 from lamina.core.workloads import Workload, workload_of
 from lamina.ledger.pod_reports import PodReport
@@ -36,11 +36,11 @@ class IdleEvictions(NoticedEvictions):
     problem = "Its idle share cannot be reclaimed"
 
     @property
-    def _policy(self) -> IdlePolicy:
-        return self.context.configuration.value.idle
+    def _policy(self) -> IdleShares:
+        return self.context.configuration.value.idle_shares
 
     def terms(self) -> NoticeTerms | None:
-        return NoticeTerms(NOTICE, KEEP, self._policy.notice_s) if self._policy.hours else None
+        return NoticeTerms(NOTICE, KEEP, 60.0 * self._policy.notice_minutes) if self._policy.hours else None
 
     def listed_since(self, report: PodReport) -> int | None:
         return report.idle_since

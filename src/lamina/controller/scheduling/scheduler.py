@@ -113,7 +113,7 @@ class Scheduler:
 
         Nodes without GPUs come first. Else, CPU is taken where pods with GPUs will miss it least.
         """
-        if self._configuration.value.node_policy != PACKING or not self.packing.learned:
+        if self._configuration.value.placement.node_policy != PACKING or not self.packing.learned:
             return NodeScores.zero([])
         rows = self._cluster_state.table.rows_of(nodes)
         if (without := rows < 0).any():

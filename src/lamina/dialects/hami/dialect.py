@@ -64,7 +64,7 @@ class HamiDialect(Dialect):
         return tuple({f"{name.partition('/')[0]}/": None for name in self.resource_names(config).all})
 
     def scheduler_name(self, config: Config) -> str:
-        return config.assigned_scheduler
+        return config.schedulers.assigned
 
     def counts_nothing(self, container: ContainerManifest, names: ResourceNames) -> bool:
         return fractions.PERCENTAGE not in container.requested and super().counts_nothing(container, names)

@@ -18,7 +18,7 @@ from collections.abc import Mapping
 
 from msgspec import structs
 
-from lamina.core.grants import MAX_GPUS
+from lamina.core.grants import MAX_GPUS, ComputePolicy
 from lamina.core.requests import ContainerRequest, PodRequest
 from lamina.dialects.containers import ContainerManifest, check_not_privileged, quote, read_integer
 from lamina.dialects.kai import annotations
@@ -46,7 +46,7 @@ def parse(pod: PodManifest, names: ResourceNames) -> PodRequest:
         node_policy=choices.node_policy,
         gpu_policy=choices.gpu_policy,
         numa_bind=choices.numa_bind,
-        compute_policy=pod.config.compute_policy,
+        compute_policy=ComputePolicy(pod.config.sharing.compute_policy),
     )
 
 

@@ -11,7 +11,7 @@ Volcano reads limits alone, ignores init containers, and lets a pod that gives o
 any limit. Here requests and init containers count as they do in Kubernetes, and such a pod gets one GPU.
 """
 
-from lamina.core.grants import MAX_GPUS
+from lamina.core.grants import MAX_GPUS, ComputePolicy
 from lamina.core.requests import ContainerRequest, PodRequest
 from lamina.dialects.containers import (
     ContainerManifest,
@@ -35,7 +35,7 @@ def parse(pod: PodManifest, names: ResourceNames) -> PodRequest:
         node_policy=choices.node_policy,
         gpu_policy=choices.gpu_policy,
         numa_bind=choices.numa_bind,
-        compute_policy=pod.config.compute_policy,
+        compute_policy=ComputePolicy(pod.config.sharing.compute_policy),
     )
 
 

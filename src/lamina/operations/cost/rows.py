@@ -49,7 +49,7 @@ def cost_rows(
 ) -> list[CostRow]:
     """The rows `by` namespace, workload or label, the dearest first. Raises BadInput for a label without accounts."""
     if by == LABEL and label not in pricing.labels:
-        known = f"; it has {', '.join(pricing.labels)}" if pricing.labels else ""
+        known = f"; it has {', '.join(dict.fromkeys(pricing.labels))}" if pricing.labels else ""
         raise BadInput(f"the label {label!r} has no accounts; add it to pricing.labels in the configuration{known}")
     wanted = label if by == LABEL else ""
     found: dict[_RowKey, dict[str, list[Figures]]] = {}

@@ -60,7 +60,7 @@ def findings(cluster: ClusterView, objects: CheckedObjects, now: datetime) -> It
         yield from _node(node, cluster)
     names = [node["metadata"]["name"] for node in ours]
     yield from other_systems(cluster.config, cluster.pods, names, objects.webhooks)
-    yield from claim_drivers(objects.slices, cluster.pods, names, cluster.config.by_claim)
+    yield from claim_drivers(objects.slices, cluster.pods, names, cluster.config.admission.by_claim)
     yield from device_classes_of_claims(objects.classes, objects.slices)
     yield from claim_pods(cluster)
     yield from tainted_devices(objects.taint_rules, objects.slices)
@@ -193,7 +193,7 @@ def _scheduler(cluster: ClusterView, now: datetime) -> Finding:
     A pod that no scheduler has tried for a while shows that none serves its schedulerName. A pod that was placed
     without a grant shows that its scheduler does not call the extender for the resources of the pod.
     """
-    names = set(cluster.config.schedulers)
+    names = set(cluster.config.schedulers.served)
     ours = [pod for pod in cluster.pods if pod["spec"].get("schedulerName") in names and _requests_gpus(pod, cluster)]
     unserved = sorted({pod["spec"]["schedulerName"] for pod in ours if not _tried(pod) and _is_old(pod, now)})
     if unserved:

@@ -2,7 +2,7 @@
 
 from collections.abc import Collection, Iterator
 
-from lamina.core.config import ByClaim
+from lamina.core.field_types import ByClaimRule
 from lamina.dra.names import DRIVER, HAMI_DRIVER, device_classes, differs
 from lamina.dra.slices import digest_of
 from lamina.operations.doctor.finding import Finding, State
@@ -17,16 +17,16 @@ _CONTAINERS = ("gpus", "hami-kubelet-plugin")
 
 
 def claim_drivers(
-    slices: list[Object], pods: list[Object], served: Collection[str], by_claim: ByClaim = ByClaim.NEVER
+    slices: list[Object], pods: list[Object], served: Collection[str], by_claim: ByClaimRule = "never"
 ) -> Iterator[Finding]:
     """Findings about the drivers for claims on the nodes that Lamina serves. `by_claim` says which pods get claims."""
     own = [each for each in slices if digest_of(each)]
     yield _others(own, slices, pods, served)
     if own:
         yield _offering(own, served)
-    elif by_claim is not ByClaim.NEVER:
+    elif by_claim != "never":
         fix = "set the chart value dra.enabled, or admission.byClaim to never"
-        text = f"admission.byClaim is {by_claim.value}, but no node offers devices to claims, so such pods wait"
+        text = f"admission.byClaim is {by_claim}, but no node offers devices to claims, so such pods wait"
         yield Finding("claims", State.FAILED, text, fix)
 
 

@@ -6,6 +6,8 @@ Each dialect that has settings adds its section to `dialects`. The dialects also
 
 from typing import Annotated
 
+import msgspec
+
 from lamina.core.field_types import Group, ResourcePatterns, Switch, SystemNames, doc
 
 OTHER_RESOURCES = (
@@ -31,6 +33,11 @@ class Dialects(Group, frozen=True, kw_only=True):
             reason="Resources of NVIDIA's plugin, of network operators and of KubeVirt.",
         ),
     ] = OTHER_RESOURCES
+
+    def sections(self) -> dict[str, Group]:
+        """The section of each dialect, by its name."""
+        fields = {field.encode_name: getattr(self, field.name) for field in msgspec.structs.fields(self)}
+        return {name: section for name, section in fields.items() if isinstance(section, Group)}
 
 
 class Compatibility(Group, frozen=True, kw_only=True):

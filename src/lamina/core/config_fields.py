@@ -1,24 +1,13 @@
-"""Lamina's own configuration, as it is written in a file or in the ConfigMap lamina-system/lamina.
+"""The groups of fields of the configuration of a cluster; those for devices and dialects are in files of their own.
 
-    apiVersion: lamina.dev/v1alpha1
-    kind: Configuration
-    sharing:
-      memoryScaling: 1.5
-    nodes:
-      selector: {gpu: "on"}
-
-Every field has a default, so a configuration only names what differs. The documentation of each field is in its type:
-what it means, its unit, and the reason for the default. docs/reference/configuration.md and configuration.schema.json
-are generated from it.
+The documentation of each field is in its type: what it means, its unit, and the reason for the default.
+docs/reference/configuration.md and configuration.schema.json are generated from it.
 """
 
 from typing import Annotated, Final, Literal
 
 from msgspec import Meta, field
 
-from lamina.configuration.device_fields import Mig, NativeDevices
-from lamina.configuration.dialect_fields import Compatibility, Dialects
-from lamina.core.api_group import API_VERSION
 from lamina.core.field_types import (
     ByClaimRule,
     ComputePolicy,
@@ -49,7 +38,6 @@ from lamina.core.field_types import (
     must_be,
 )
 from lamina.core.policies import PACKING
-from lamina.core.prices import Pricing
 
 KIND: Final = "Configuration"
 
@@ -231,85 +219,6 @@ class Defragmentation(Group, frozen=True, kw_only=True):
     ] = 0
 
 
-class IdleShares(Group, frozen=True, kw_only=True):
-    """Pods that hold GPUs and run nothing on them. Needs the chart value `controller.idleShares=true`."""
-
-    hours: Annotated[
-        Count,
-        doc(
-            "Time without GPU use after which a pod is given notice; 0 for never.",
-            unit="hours",
-            reason="Whether an idle pod is wanted is the decision of those who run it.",
-        ),
-    ] = 0
-    notice_minutes: Annotated[
-        Annotated[int, Meta(ge=1, le=10080), must_be("an integer from 1 to 10080")],
-        doc(
-            "Time from the notice until the share is reclaimed, unless the pod uses a GPU or has the annotation "
-            "`lamina.dev/keep-idle=true`.",
-            unit="minutes",
-            reason="Long enough that someone at work can react.",
-        ),
-    ] = 30
-    action: Annotated[
-        Annotated[Literal["evict", "scaleToZero"], must_be("evict or scaleToZero")],
-        doc(
-            "With `evict`, the pod is evicted, as its PodDisruptionBudgets allow. With `scaleToZero`, the replicas of "
-            "its Deployment or StatefulSet are set to 0 when all of its pods are due; other pods are left alone.",
-            reason="A scaled workload starts again as it was when its replicas are set.",
-        ),
-    ] = "scaleToZero"
-    namespaces: Annotated[
-        Annotated[tuple[str, ...], must_be("a list of namespaces")],
-        doc("Namespaces in which this applies; `*` for all.", reason="Nothing is reclaimed unless asked for."),
-    ] = ()
-
-
-class Borrowers(Group, frozen=True, kw_only=True):
-    """Pods whose borrowed memory neighbors need. Needs the chart value `controller.borrowers=true`."""
-
-    seconds: Annotated[
-        Count,
-        doc(
-            "Time with borrowed memory on the host after which the youngest borrower of a GPU is given notice; 0 for "
-            "never.",
-            unit="seconds",
-            reason="A borrower goes on without a restart, only slower.",
-        ),
-    ] = 0
-    notice_seconds: Annotated[
-        Annotated[int, Meta(ge=10, le=86400), must_be("an integer from 10 to 86400")],
-        doc(
-            "Time from the notice until the pod is evicted, unless it returns the memory or has the annotation "
-            "`lamina.dev/keep-borrower=true`.",
-            unit="seconds",
-            reason="Long enough for a program that watches the annotation to save its state.",
-        ),
-    ] = 60
-    namespaces: Annotated[
-        Annotated[tuple[str, ...], must_be("a list of namespaces")],
-        doc("Namespaces in which this applies; `*` for all.", reason="Nothing is evicted unless asked for."),
-    ] = ()
-
-
-class GrantlessPods(Group, frozen=True, kw_only=True):
-    """Pods that have tickets of a node without a grant, because Lamina did not place them."""
-
-    seconds: Annotated[
-        Count,
-        doc(
-            "Time without a grant after which such a pod is evicted; 0 for never. It is named after a minute in any "
-            "case. Pods whose containers with tickets have started stay.",
-            unit="seconds",
-            reason="It cannot start, and other pods cannot have its tickets. There is time to see it.",
-        ),
-    ] = 300
-    exempt: Annotated[
-        Annotated[tuple[str, ...], must_be("a list of namespaces")],
-        doc("Namespaces whose pods are named and never evicted; `*` for all.", reason="No such pod can start."),
-    ] = ()
-
-
 class Schedulers(Group, frozen=True, kw_only=True):
     """The schedulers that use Lamina's extender."""
 
@@ -457,37 +366,3 @@ class Nodes(Group, frozen=True, kw_only=True):
             reason="All nodes have the same settings.",
         ),
     ] = ()
-
-
-class Configuration(Group, frozen=True, kw_only=True):
-    """The configuration of a cluster."""
-
-    api_version: Annotated[
-        Annotated[Literal["lamina.dev/v1alpha1"], must_be(API_VERSION)], doc("Version of this form of the document.")
-    ]
-    kind: Annotated[Annotated[Literal["Configuration"], must_be(KIND)], doc("Kind of this document.")]
-    enabled: Annotated[
-        Switch,
-        doc(
-            "Whether Lamina offers GPUs. If false, agents withdraw their devices and admission is not registered; "
-            "running containers keep their shares.",
-            reason="An installed Lamina is in use. `lamina reset` sets it to false.",
-        ),
-    ] = True
-    nodes: Annotated[Nodes, doc("Which nodes offer GPUs, and their own settings.")] = Nodes()
-    sharing: Annotated[Sharing, doc("How GPUs are divided among containers.")] = Sharing()
-    dialects: Annotated[Dialects, doc("How pods request GPUs.")] = Dialects()
-    placement: Annotated[Placement, doc("How nodes and GPUs are chosen.")] = Placement()
-    defragmentation: Annotated[Defragmentation, doc("Moving pods so that GPUs become idle.")] = Defragmentation()
-    idle_shares: Annotated[IdleShares, doc("Pods that hold GPUs and run nothing on them.")] = IdleShares()
-    borrowers: Annotated[Borrowers, doc("Pods whose borrowed memory neighbors need.")] = Borrowers()
-    grantless_pods: Annotated[GrantlessPods, doc("Pods that have tickets without a grant.")] = GrantlessPods()
-    pricing: Annotated[Pricing, doc("What GPUs cost, and for whom it is counted.")] = Pricing()
-    schedulers: Annotated[Schedulers, doc("The schedulers that use Lamina's extender.")] = Schedulers()
-    admission: Annotated[Admission, doc("What admission changes in pods.")] = Admission()
-    mig: Annotated[Mig, doc("How MIG devices are offered, and which ones grants may make.")] = Mig()
-    native_devices: Annotated[NativeDevices, doc("Devices as NVIDIA's plugin offers them.")] = NativeDevices()
-    health: Annotated[Health, doc("Which driver errors make a GPU unhealthy, and for how long.")] = Health()
-    compatibility: Annotated[Compatibility, doc("What tools of other systems find on nodes and in metrics.")] = (
-        Compatibility()
-    )

@@ -16,6 +16,7 @@ from lamina.core.field_types import (
     doc,
     must_be,
 )
+from lamina.core.mig_rules import MigRule
 
 
 class Instances(Group, frozen=True, kw_only=True):
@@ -49,6 +50,19 @@ class AllowedInstances(Group, frozen=True, kw_only=True):
         Profiles | None,
         doc("Allowed profiles, in any layout that the GPU supports.", reason="Either this or `layouts` is set."),
     ] = None
+
+    def as_mig_rule(self) -> MigRule:
+        """The rule as placement asks it."""
+        if self.profiles is not None:
+            return MigRule(models=self.models, profiles=self.profiles)
+        layouts = []
+        for layout in self.layouts or ():
+            counts: dict[str, int] = {}
+            for instances in layout:
+                counts[instances.profile] = counts.get(instances.profile, 0) + instances.count
+            layouts.append(tuple(counts.items()))
+        profiles = tuple(dict.fromkeys(profile for layout in layouts for profile, _ in layout))
+        return MigRule(models=self.models, profiles=profiles, layouts=tuple(layouts))
 
 
 class Mig(Group, frozen=True, kw_only=True):
