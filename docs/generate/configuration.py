@@ -23,21 +23,16 @@ schema](configuration.schema.json) is for editors. Documents without `apiVersion
 what happens when it changes.
 """
 _IMPORTED = """
-A document without `apiVersion` may have HAMi's keys, Volcano's, the values of 4paradigm's chart, and the keys that
-Lamina had before `lamina.dev/v1alpha1`, side by side. `lamina config convert FILE` prints it in [Lamina's own
-form](configuration.md).
+A document without `apiVersion` may have HAMi's keys, Volcano's and the values of 4paradigm's chart, and next to them
+fields of [Lamina's own form](configuration.md) for what the others cannot say. The same setting twice with different
+values is refused. `lamina config convert FILE` prints all of it in Lamina's own form.
 """
 _PARADIGM = """
-The values of 4paradigm's chart are read as they are spelled there, at the top of the file. The same setting twice with
-different values is refused.
+The values of 4paradigm's chart are read as they are spelled there, at the top of the file.
 """
 _SECTIONS = (
     ("hami", "hami", hami.Hami),
     ("volcano", "volcano", volcano.Volcano),
-    ("nvidia", "nvidia", unversioned.Nvidia),
-    ("nvidia.config", "nvidia.config", unversioned.NamedConfigs),
-    ("node", "node", unversioned.NodeSection),
-    ("health", "health", unversioned.HealthSection),
     ("nodeconfig", "nodeconfig[]", hami.NodeConfig),
     ("nodeconfig[].filterdevices", "nodeconfig[].filterdevices", hami.FilterDevices),
 )
@@ -48,7 +43,7 @@ STRUCTS = (unversioned.Document, *(struct for _, _, struct in _SECTIONS))
 def pages() -> Iterator[tuple[str, str]]:
     yield "configuration.md", page("Configuration", "src/lamina/configuration", _INTRODUCTION, *_groups())
     yield "configuration.schema.json", _schema()
-    parts = [_IMPORTED, "## Top level", _table(unversioned.Document, "")]
+    parts = [_IMPORTED]
     for title, prefix, struct in _SECTIONS:
         about = paragraph((struct.__doc__ or "").split("\n\n")[0])
         parts += [f"## {title}", about, _table(struct, f"{prefix}.")]
@@ -119,7 +114,7 @@ def _table(struct: Any, prefix: str) -> str:
     rows = [
         (code(prefix + field.name), sentence(field.meaning), field.allowed, code(field.default))
         for field in fields(struct)
-        if field.inner is None and not (struct is unversioned.Document and field.name == "nodeconfig")
+        if field.inner is None and field.name != "nodeconfig"
     ]
     return table(("key", "meaning", "allowed", "default"), rows)
 
@@ -127,5 +122,5 @@ def _table(struct: Any, prefix: str) -> str:
 def _of_chart() -> Iterator[tuple[str, str]]:
     for path, key in chart_4paradigm.HAMI_KEYS.items():
         yield code(path), code(f"hami.{key}")
-    yield code(chart_4paradigm.NODE_SELECTOR), code("nodeSelector")
+    yield code(chart_4paradigm.NODE_SELECTOR), code("nodes.selector")
     yield code(SCHEDULE_POLICY), "`hami.nodeSchedulerPolicy` and `hami.gpuSchedulerPolicy`"

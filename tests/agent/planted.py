@@ -37,7 +37,11 @@ SHARED = {"resources": [{"name": RESOURCE, "replicas": 4}]}
 PLUGIN = {"version": "v1", "flags": {"plugin": {"passDeviceSpecs": True}}}
 FILES = {"mps": {**PLUGIN, "sharing": {"mps": SHARED}}, "sliced": {**PLUGIN, "sharing": {"timeSlicing": SHARED}}}
 CONFIG = json.dumps(
-    {"nvidia": {"modes": ["quota", "mig"], "configs": FILES, "timeSlice": "short"}, "health": {"quietSeconds": 0.2}}
+    {
+        "sharing": {"modes": ["quota", "mig"]},
+        "nativeDevices": {"configs": FILES, "timeSlice": "short"},
+        "health": {"recoverySeconds": 0.2},
+    }
 )
 LABEL = "nvidia.com/device-plugin.config"
 """NVIDIA's configurations are chosen by this label."""

@@ -121,7 +121,7 @@ async def test_a_driver_that_is_away_while_the_agent_starts_hides_no_gpu(running
 
 
 async def test_a_failing_gpu_is_an_event_of_the_node(running: RunningAgent) -> None:
-    await running.start("health: {quietSeconds: 0.2}")
+    await running.start("health: {recoverySeconds: 0.2}")
     await running.devices(RESOURCE, 20)
     uuid = running.nvml.present[1].uuid
     running.nvml.strike(uuid, 31)
@@ -140,7 +140,7 @@ async def test_a_failing_gpu_is_an_event_of_the_node(running: RunningAgent) -> N
 
 async def test_a_node_offers_nothing_until_its_labels_select_it(running: RunningAgent) -> None:
     name = running.node.name
-    await running.start('nodeSelector: {gpu: "on"}')
+    await running.start('nodes: {selector: {gpu: "on"}}')
     assert await running.devices(RESOURCE, 0) == {}
     await running.inventory(lambda found: found.gpus == ())
     await running.kube.patch(NODES, name, {"metadata": {"labels": {"gpu": "on"}}})

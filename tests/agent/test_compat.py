@@ -83,7 +83,7 @@ def test_s1_1_amounts_are_the_sums_of_the_node_and_do_not_shrink_with_sickness()
     of = desired_amounts(Inventory(node="n", gpus=eight), configuration.DEFAULT)
     sums = {"volcano.sh/vgpu-memory": 89424, "volcano.sh/vgpu-cores": 800, "volcano.sh/gpu-core.percentage": 800}
     assert {name: amount for name, amount in of.items() if amount != PLENTY} == sums
-    text = "volcano: {gpuMemoryFactor: 1024}\nnode: {amounts: [volcano, hami]}"
+    text = "volcano: {gpuMemoryFactor: 1024}\ncompatibility: {resources: [volcano, hami]}"
     of = desired_amounts(Inventory(node="n", gpus=eight), configuration.load(text, "test"))
     assert (of["volcano.sh/vgpu-memory"], of["nvidia.com/gpumem"], of["nvidia.com/gpucores"]) == (87, 89424, 800)
     assert of["volcano.sh/gpu-core.percentage"] == PLENTY
@@ -91,7 +91,8 @@ def test_s1_1_amounts_are_the_sums_of_the_node_and_do_not_shrink_with_sickness()
 
 @pytest.mark.parametrize(
     "text",
-    ["", "node: {amounts: []}", "node: {amounts: [hami]}", "hami: {resourceMemoryName: example.com/mem}",
+    ["", "compatibility: {resources: []}", "compatibility: {resources: [hami]}",
+     "hami: {resourceMemoryName: example.com/mem}",
      "volcano: {resourceMemoryPercentageName: example.com/percent}"],
 )  # fmt: skip
 def test_every_name_that_is_no_ticket_has_an_amount_and_no_ticket_has(text: str) -> None:
@@ -221,7 +222,7 @@ async def test_labels_of_gfd_itself_are_left_to_it() -> None:
 
 
 async def test_what_is_not_wanted_is_not_written() -> None:
-    kept = Kept("node: {labels: false, registers: [volcano], amounts: []}")
+    kept = Kept("compatibility: {labels: false, annotations: [volcano], resources: []}")
     node = await kept.started(labels={"nvidia.com/gpu.count": "7"})
     assert node["metadata"]["labels"] == {"nvidia.com/gpu.count": "7"}
     assert node["metadata"]["annotations"].keys() == {volcano.REGISTER}

@@ -85,11 +85,11 @@ def test_a_silent_driver_makes_all_sick_until_it_answers() -> None:
     ("text", "counting", "not_counting"),
     [
         ("", (48, 63, 79), (13, 31, 43, 45, 68, 109, 137)),
-        ("health: {disable: [63, 79]}", (48, 74), (13, 63, 79)),
-        ("health: {disable: all}", (), (13, 48, 79)),
-        ("health: {disable: xids, enable: [79]}", (79,), (48, 13)),
-        ("health: {only: [74, 79]}", (74, 79), (48, 63, 13)),
-        ("health: {only: [74, 79], disable: [79], enable: [13]}", (74, 13), (79, 48)),
+        ("health: {ignoredXids: [63, 79]}", (48, 74), (13, 63, 79)),
+        ("health: {ignoredXids: all}", (), (13, 48, 79)),
+        ("health: {ignoredXids: all, countedXids: [79]}", (79,), (48, 13)),
+        ("health: {onlyXids: [74, 79]}", (74, 79), (48, 63, 13)),
+        ("health: {onlyXids: [74, 79], ignoredXids: [79], countedXids: [13]}", (74, 13), (79, 48)),
     ],
 )
 def test_lists_of_errors(text: str, counting: tuple[int, ...], not_counting: tuple[int, ...]) -> None:
@@ -97,7 +97,9 @@ def test_lists_of_errors(text: str, counting: tuple[int, ...], not_counting: tup
     assert [xid for xid in (*counting, *not_counting) if is_critical(xid, rules)] == list(counting)
 
 
-@pytest.mark.parametrize("text", ["health: {disable: some}", "health: {only: [-1]}", "health: {quietSeconds: -1}"])
+@pytest.mark.parametrize(
+    "text", ["health: {ignoredXids: some}", "health: {onlyXids: [-1]}", "health: {recoverySeconds: -1}"]
+)
 def test_lists_that_are_refused(text: str) -> None:
     with pytest.raises(BadInput):
         configuration.load(text, "test")
@@ -133,8 +135,13 @@ def test_gpus_of_before_are_known_until_nvml_answers() -> None:
         ("", None, None, ""),
         ("", 61, 0, "it has 61 retired memory pages, more than the configured 60"),
         ("", 0, 5, "it has 5 uncorrectable SRAM errors, more than the configured 4"),
-        ("health: {retiredPages: 0, sramErrors: 9}", 1, 9, "it has 1 retired memory page, more than the configured 0"),
-        ("health: {retiredPages: null, sramErrors: null}", 999, 999, ""),
+        (
+            "health: {maxRetiredPages: 0, maxSramErrors: 9}",
+            1,
+            9,
+            "it has 1 retired memory page, more than the configured 0",
+        ),
+        ("health: {maxRetiredPages: null, maxSramErrors: null}", 999, 999, ""),
     ],
 )
 def test_memory_that_is_worn(text: str, pages: int | None, errors: int | None, reason: str) -> None:

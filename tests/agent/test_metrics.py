@@ -324,7 +324,7 @@ async def test_a_driver_that_is_silent_leaves_what_is_known(reported: Reported) 
 
 
 async def test_only_the_names_that_are_wanted(tmp_path: Path) -> None:
-    reported = Reported(tmp_path, load("metrics: []", "test"))
+    reported = Reported(tmp_path, load("compatibility: {metrics: []}", "test"))
     await reported.runs("quiet", share(1, 3000))
     assert {name.partition("_")[0] for name, _ in await reported.series()} == {"lamina"}
 

@@ -96,7 +96,7 @@ async def test_s2_5_devices_are_resources_by_profile_and_partitioned_gpus_are_no
 
 
 async def test_s2_5_the_strategy_may_stand_in_nvidias_configuration(node: RunningAgent) -> None:
-    await node.start("nvidia: {fallbacks: [single], configs: {a: {version: v1, flags: {migStrategy: mixed}}}}")
+    await node.start("nativeDevices: {fallbacks: [single], configs: {a: {version: v1, flags: {migStrategy: mixed}}}}")
     await label(node, "all-3g.20gb")
     await node.devices(HALF, 4)
 
@@ -125,13 +125,13 @@ async def test_s2_5_single_is_honoured_from_a_cluster_policy_alone(node: Running
 async def test_s2_5_none_in_a_cluster_policy_leaves_it_to_the_file(node: RunningAgent) -> None:
     policy = {"metadata": {"name": "cluster-policy"}, "spec": {"mig": {"strategy": "none"}}}
     await node.kube.create(CLUSTER_POLICIES, policy)
-    await node.start("nvidia: {fallbacks: [single], configs: {a: {version: v1, flags: {migStrategy: mixed}}}}")
+    await node.start("nativeDevices: {fallbacks: [single], configs: {a: {version: v1, flags: {migStrategy: mixed}}}}")
     await label(node, "all-3g.20gb")
     await node.devices(HALF, 4)
 
 
 async def test_s2_5_single_offers_nothing_of_unequal_gpus_and_says_why(node: RunningAgent) -> None:
-    await node.start("nvidia: {fallbacks: [single], configs: {a: {version: v1, flags: {migStrategy: single}}}}")
+    await node.start("nativeDevices: {fallbacks: [single], configs: {a: {version: v1, flags: {migStrategy: single}}}}")
     await node.devices(GPU, 2)
     await label(node, "all-balanced")
     await node.devices(GPU, 0)
@@ -160,7 +160,7 @@ async def test_s2_5_the_strategy_is_switched_while_gpus_are_partitioned(node: Ru
 
 
 SLICED = """
-nvidia:
+nativeDevices:
   fallbacks: [single]
   configs:
     a:
@@ -237,7 +237,7 @@ async def test_s2_7_replicas_of_mig_devices_do_not_start_where_each_should_have_
     node: RunningAgent,
 ) -> None:
     text = SLICED.format(strategy="mixed", name=HALF, rename="false")
-    await node.start(text.replace("nvidia:", "nvidia:\n  replicaMemory: equal"))
+    await node.start(text.replace("nativeDevices:", "nativeDevices:\n  replicaMemory: equal"))
     await label(node, "all-3g.20gb")
     replica = next(iter(await node.devices(HALF, 8)))
     await node.node.pod("p")
@@ -311,7 +311,7 @@ async def test_a_node_without_the_label_any_more_has_no_state_and_stays_as_it_is
 
 async def test_a_node_that_is_not_selected_is_left_alone(node: RunningAgent) -> None:
     await label(node, "all-3g.20gb")
-    await node.start("hami: {migStrategy: mixed}\nnodeSelector: {gpu: 'on'}")
+    await node.start("hami: {migStrategy: mixed}\nnodes: {selector: {gpu: 'on'}}")
     await node.inventory(lambda found: found.gpus == ())
     await node.rounds(10)
     assert profiles(node) == []

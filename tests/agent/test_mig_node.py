@@ -17,7 +17,7 @@ from tests.agent.mig_nodes import FACTS, GPU
 from tests.agent.node import RESOURCE, container
 from tests.agent.running_agent import RunningAgent, config_map
 
-MODES = "{nvidia: {modes: [quota, mig]}, hami: {migStrategy: mixed, deviceSplitCount: 5}}"
+MODES = "{sharing: {modes: [quota, mig]}, hami: {migStrategy: mixed, deviceSplitCount: 5}}"
 OTHER = FACTS[1].uuid
 
 
@@ -86,7 +86,7 @@ async def test_the_inventory_says_what_may_be_partitioned_and_for_whom(node: Run
 
 async def test_a_mode_that_is_impossible_is_not_published(node: RunningAgent) -> None:
     node.nvml.present[0] = structs.replace(FACTS[0], mig_capable=False)
-    await node.start("nvidia: {operatingmode: mig}")
+    await node.start("sharing: {modes: [mig]}")
     found = await node.inventory(lambda reported: len(reported.gpus) == 2)
     assert [gpu.modes for gpu in found.gpus] == [(Mode.QUOTA,), (Mode.MIG,)]
 

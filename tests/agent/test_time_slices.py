@@ -154,7 +154,7 @@ async def test_a_note_that_is_not_understood_is_no_note(node: SlicedNode, note: 
 
 
 def test_the_length_of_a_node_goes_before_the_clusters() -> None:
-    text = "nvidia: {timeSlice: long}\nnodeconfig: [{name: a, timeslice: short}, {name: b}]"
+    text = "nativeDevices: {timeSlice: long}\nnodes: {overrides: [{name: a, timeSlice: short}, {name: b}]}"
     read = load(text, "test")
     lengths = [read.for_node(name).time_slice for name in ("a", "b", "c")]
     assert lengths == [TimeSlice.SHORT, TimeSlice.LONG, TimeSlice.LONG]
@@ -162,7 +162,7 @@ def test_the_length_of_a_node_goes_before_the_clusters() -> None:
     assert [each.number for each in TimeSlice] == [0, 1, 2, 3]
 
 
-@pytest.mark.parametrize("text", ["nvidia: {timeSlice: 2}", "nodeconfig: [{name: a, timeslice: Long}]"])
+@pytest.mark.parametrize("text", ["nativeDevices: {timeSlice: 2}", "nodes: {overrides: [{name: a, timeSlice: Long}]}"])
 def test_another_length_is_refused(text: str) -> None:
     with pytest.raises(BadInput, match="must be default, short, medium or long, got"):
         load(text, "test")

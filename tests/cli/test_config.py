@@ -19,7 +19,7 @@ def convert(path: Path) -> str:
     return result.output
 
 
-@pytest.mark.parametrize("name", ["4paradigm.yaml", "mig-on-demand.yaml", "time-slice.yaml"])
+@pytest.mark.parametrize("name", ["4paradigm.yaml", "mig-on-demand.yaml", "mps.yaml"])
 def test_what_is_printed_means_the_same(name: str) -> None:
     printed = convert(EXAMPLES / name)
     assert printed.startswith("apiVersion: lamina.dev/v1alpha1\nkind: Configuration\n")

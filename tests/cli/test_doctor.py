@@ -226,7 +226,7 @@ async def test_other_plugins_are_findings_with_their_node_and_the_fix() -> None:
 async def test_a_scheduler_of_others_is_no_trouble_under_another_name() -> None:
     patient = Patient()
     patient.images = {"volcano-scheduler-0": "volcanosh/vc-scheduler"}
-    patient.text = "schedulers: [hami-scheduler]"
+    patient.text = "schedulers: {served: [hami-scheduler]}"
     assert "other schedulers" not in await patient.findings()
 
 

@@ -131,7 +131,7 @@ async def test_s2_10_all_removes_our_kinds_too(kube: FakeKube) -> None:
     [
         ("", {}),
         ("# mine\nhami: {deviceSplitCount: 4}\n", {"hami": {"deviceSplitCount": 4}}),
-        ("enabled: true\nschedulers: [mine]", {"schedulers": ["mine"]}),
+        ("enabled: true\nschedulers: {served: [mine]}", {"schedulers": {"served": ["mine"]}}),
         ("{hami: {deviceSplitCount: 4}}", {"hami": {"deviceSplitCount": 4}}),
         ("enabled: false", {}),
         (

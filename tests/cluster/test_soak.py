@@ -31,7 +31,10 @@ FILES = {
     "mps": {"version": "v1", "sharing": {"mps": {"resources": REPLICAS}}},
 }
 """NVIDIA's configurations, of which the last node has one or none at a time."""
-CONFIG = {"nvidia": {"configs": FILES}, "nodeconfig": [{"name": "node1", "modes": ["quota", "mig"]}]}
+CONFIG = {
+    "nativeDevices": {"configs": FILES},
+    "nodes": {"overrides": [{"name": "node1", "modes": ["quota", "mig"]}]},
+}
 
 
 @pytest.fixture(scope="module")

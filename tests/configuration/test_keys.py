@@ -87,7 +87,6 @@ HAMI: dict[str, tuple[Any, Look, Any, Any]] = {
 
 NODE: dict[str, tuple[Any, Look, Any, Any]] = {
     "operatingmode": ("mig", lambda c: node(c).modes, (), (Mode.MIG,)),
-    "modes": (["mig", "quota"], lambda c: node(c).modes, (), (Mode.MIG, Mode.QUOTA)),
     "devicesplitcount": (5, lambda c: node(c).slots, 10, 5),
     "devicememoryscaling": (3.0, lambda c: node(c).capacity_mib(10), 10, 30),
     "devicecorescaling": (2.0, lambda c: node(c).cores_capacity, 100, 200),
@@ -95,7 +94,6 @@ NODE: dict[str, tuple[Any, Look, Any, Any]] = {
     "enablenumatopology": (False, lambda c: node(c) == node(DEFAULT), True, True),
     "libcudaloglevel": (3, lambda c: node(c).log_level, 1, 3),
     "migstrategy": ("mixed", lambda c: node(c).mig_strategy, "none", "mixed"),
-    "timeslice": ("long", lambda c: node(c).time_slice, None, "long"),
     "filterdevices": (
         {"uuid": ["GPU-a"], "index": [1]},
         lambda c: [node(c).offers("GPU-a", 0), node(c).offers("GPU-b", 1), node(c).offers("GPU-c", 2)],
@@ -188,7 +186,7 @@ def test_the_charts_switch_for_compute_is_a_text(text: str, policy: ComputePolic
 
 
 def test_the_node_selector_is_honoured_in_both_spellings() -> None:
-    for text in ('nodeSelector: {gpu: "on"}', 'devicePlugin: {nvidianodeSelector: {gpu: "on"}}'):
+    for text in ('nodes: {selector: {gpu: "on"}}', 'devicePlugin: {nvidianodeSelector: {gpu: "on"}}'):
         config = load(text, "c")
         assert config.selects({"gpu": "on", "other": "x"})
         assert not config.selects({"gpu": "off"})

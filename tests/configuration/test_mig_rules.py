@@ -45,16 +45,18 @@ def refusal(text: str) -> str:
 
 def test_the_modes_of_a_node_go_before_the_clusters() -> None:
     config = load(
-        "{nvidia: {modes: [quota, mig]}, nodeconfig: [{name: a, operatingmode: mig}, {name: b}, "
-        "{name: c, operatingmode: hami-core}, {name: d, modes: [mig, quota]}]}",
+        "{sharing: {modes: [quota, mig]}, nodeconfig: [{name: a, operatingmode: mig}, {name: b}, "
+        "{name: c, operatingmode: hami-core}]}",
         "c",
     )
-    found = {name: config.for_node(name).modes for name in "abcde"}
+    found = {name: config.for_node(name).modes for name in "abcd"}
     both = (Mode.QUOTA, Mode.MIG)
-    assert found == {"a": (Mode.MIG,), "b": both, "c": (Mode.QUOTA,), "d": both[::-1], "e": both}
+    assert found == {"a": (Mode.MIG,), "b": both, "c": (Mode.QUOTA,), "d": both}
+    own = load("nodes: {overrides: [{name: a, modes: [mig, quota]}]}", "c")
+    assert own.for_node("a").modes == both[::-1]
     assert DEFAULT.for_node("a").modes == ()
-    assert load("nvidia: {operatingmode: mig}", "c").for_node("a").modes == (Mode.MIG,)
-    assert load("nvidia: {operatingmode: mps}", "c").for_node("a").modes == (Mode.MPS,)
+    assert load("sharing: {modes: [mig]}", "c").for_node("a").modes == (Mode.MIG,)
+    assert load("sharing: {modes: [mps]}", "c").for_node("a").modes == (Mode.MPS,)
     assert load("nodeconfig: [{name: a, operatingmode: mps}]", "c").for_node("a").modes == (Mode.MPS,)
 
 

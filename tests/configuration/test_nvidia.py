@@ -230,6 +230,8 @@ def test_what_is_named_must_be_there(label: str, default: str, fallbacks: tuple[
 
 
 def test_configurations_in_our_own_file_are_checked_when_it_is_read() -> None:
-    assert load_ours("nvidia: {configs: {a: {version: v1}}}", "c").native_devices.configs == {"a": {"version": "v1"}}
-    with pytest.raises(BadInput, match=r"c: nvidia\.configs\.a: unknown version: v2"):
-        load_ours("nvidia: {configs: {a: {version: v2}}}", "c")
+    assert load_ours("nativeDevices: {configs: {a: {version: v1}}}", "c").native_devices.configs == {
+        "a": {"version": "v1"}
+    }
+    with pytest.raises(BadInput, match=r"c: nativeDevices\.configs\.a: unknown version: v2"):
+        load_ours("nativeDevices: {configs: {a: {version: v2}}}", "c")

@@ -302,6 +302,8 @@ NOWHERE_ELSE = {
     "borrowers.yaml",
     "mig-for-claims.yaml",
     "by-claim.yaml",
+    "node-selector.yaml",
+    "time-slice.yaml",
 }
 """Examples of what no other form can say."""
 

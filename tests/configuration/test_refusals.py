@@ -39,10 +39,6 @@ def test_a_key_with_nothing_after_it_is_not_set(key: str) -> None:
     [
         ("hami", hami.Hami),
         ("volcano", volcano.Volcano),
-        ("health", unversioned.HealthSection),
-        ("node", unversioned.NodeSection),
-        ("nvidia", unversioned.Nvidia),
-        ("nvidia.config", unversioned.NamedConfigs),
         ("nodeconfig", hami.NodeConfig),
         ("devicePlugin", chart_4paradigm.DevicePlugin),
         ("scheduler", chart_4paradigm.SchedulerSection),
@@ -68,8 +64,8 @@ def test_an_unknown_key_with_nothing_after_it_is_refused_still() -> None:
 
 @pytest.mark.parametrize("key", ["~", "2020-01-01", "!!binary aGk="])
 def test_keys_of_named_configurations_are_texts(key: str) -> None:
-    text = f"nvidia: {{configs: {{a: {{version: v1, ? {key} : 1}}}}}}"
-    assert refusal(text).startswith("nvidia.configs.a")
+    text = f"nativeDevices: {{configs: {{a: {{version: v1, ? {key} : 1}}}}}}"
+    assert refusal(text).startswith("nativeDevices.configs.a")
 
 
 @pytest.mark.parametrize(
@@ -85,7 +81,7 @@ def test_keys_of_named_configurations_are_texts(key: str) -> None:
         ("nodeconfig: [{name: a, filterdevices: {uuids: []}}]", "unknown key uuids in nodeconfig[0].filterdevices"),
         (
             "xyzzy: 1",
-            "unknown key xyzzy; known are devicePlugin, deviceshare.SchedulePolicy, enabled, enforcer, hami, ",
+            "unknown key xyzzy; known are admission, apiVersion, borrowers, compatibility, ",
         ),
         ("1: 2", "unknown key 1; known are"),
     ],
@@ -135,13 +131,13 @@ def test_a_value_out_of_range_is_refused_with_what_is_allowed(key: str, values: 
         ("nodeconfig: [{}]", "nodeconfig[0].name is required"),
         ("nodeconfig: [{name: ''}]", 'nodeconfig[0].name must be the name of a node, got ""'),
         (
-            "nodeSelector: {gpu: on}",
-            'nodeSelector must be labels with string values, such as gpu: "on", got {"gpu": true}',
+            "nodes: {selector: {gpu: on}}",
+            'nodes.selector must be labels with string values, such as gpu: "on", got {"gpu": true}',
         ),
-        ("nodeSelector: gpu", 'nodeSelector must be labels with string values, such as gpu: "on", got "gpu"'),
+        ("nodes: {selector: gpu}", 'nodes.selector must be labels with string values, such as gpu: "on", got "gpu"'),
         (
-            "otherResources: nvidia.com/x",
-            "otherResources must be a list of resource names, in which * matches anything, got",
+            "dialects: {otherResources: nvidia.com/x}",
+            "dialects.otherResources must be a list of resource names, in which * matches anything, got",
         ),
         ("hami: {}\nhami: {}", 'line 2: duplicate key "hami"; write it once'),
         ("hami: {defaultCores: 1, defaultCores: 2}", 'line 1: duplicate key "defaultCores"; write it once'),
@@ -168,22 +164,14 @@ def test_a_document_of_the_wrong_shape_is_refused(text: str, sentence: str) -> N
             'nodeconfig[0].operatingmode must be hami-core, mps or mig, got "soft"',
         ),
         (
-            "nvidia: {operatingmode: soft}",
-            'nvidia.operatingmode must be hami-core, mps or mig, got "soft"',
+            "sharing: {modes: [quota, soft]}",
+            'sharing.modes must be a list of quota, mps and mig, the preferred mode first, got ["quota", "soft"]',
         ),
+        ("sharing: {modes: [mig, mig]}", "sharing.modes must contain each mode once, got mig twice"),
+        ("hami: {deviceSplitCount: 4}\nsharing: {slots: 5}", "sharing.slots is 5, and 4 by another system's key"),
         (
-            "nvidia: {modes: [quota, soft]}",
-            'nvidia.modes must be a list of quota, mps and mig, the preferred mode first, got ["quota", "soft"]',
-        ),
-        ("nvidia: {modes: []}", "nvidia.modes must be a list of quota, mps and mig, the preferred mode first, got []"),
-        ("nvidia: {modes: [mig, mig]}", "nvidia.modes must contain each mode once, got mig twice"),
-        (
-            "nvidia: {modes: [mig], operatingmode: mig}",
-            "nvidia must not have both modes and operatingmode; keep one of them",
-        ),
-        (
-            "nodeconfig: [{name: b}, {name: a, modes: [mig], operatingmode: mig}]",
-            "nodeconfig[1] must not have both modes and operatingmode",
+            "nodeconfig: [{name: a, devicesplitcount: 4}]\nnodes: {overrides: [{name: b, slots: 4}]}",
+            'nodes.overrides is [{"name": "b", "slots": 4}], and [{"name": "a"',
         ),
         (
             "hami: {gpuCorePolicy: force, disableCoreLimit: true}",
@@ -196,8 +184,8 @@ def test_a_document_of_the_wrong_shape_is_refused(text: str, sentence: str) -> N
         ),
         ("resourceMem: nvidia.com/gpu", "hami.resourceCountName and hami.resourceMemoryName must be different names"),
         (
-            'nodeSelector: {a: "1"}\ndevicePlugin: {nvidianodeSelector: {a: "2"}}',
-            "nodeSelector and devicePlugin.nvidianodeSelector set the same, but to ",
+            'nodes: {selector: {a: "1"}}\ndevicePlugin: {nvidianodeSelector: {a: "2"}}',
+            'nodes.selector.a is "1", and "2" by another system\'s key; keep one of them',
         ),
     ],
 )
@@ -207,8 +195,8 @@ def test_what_cannot_be_honoured_is_refused(text: str, sentence: str) -> None:
 
 @pytest.mark.parametrize("enforcer", ["auto", "driver", "facade"])
 def test_the_enforcer_is_one_of_three(enforcer: str) -> None:
-    assert load(f"enforcer: {enforcer}", "test").sharing.memory_enforcer == enforcer
-    assert "enforcer" in refusal("enforcer: none")
+    assert load(f"sharing: {{memoryEnforcer: {enforcer}}}", "test").sharing.memory_enforcer == enforcer
+    assert "memoryEnforcer" in refusal("sharing: {memoryEnforcer: none}")
 
 
 @pytest.mark.parametrize(

@@ -54,7 +54,7 @@ def test_who_may_not_have_high_priority_is_told() -> None:
     ]
     answered = answer(AdmissionReview(api_version="v1", kind="AdmissionReview", request=request), verdict)
     assert answered["response"]["warnings"] == list(verdict.warnings)
-    assert not review(pod, load("highPriorityNamespaces: ['*']", "c")).warnings
+    assert not review(pod, load("sharing: {highPriorityNamespaces: ['*']}", "c")).warnings
 
 
 @pytest.mark.parametrize("name", ["hami-scheduler", "4pd-scheduler", "lamina-scheduler"])

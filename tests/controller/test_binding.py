@@ -160,7 +160,7 @@ async def test_a_pod_that_lamina_does_not_place_is_not_bound(
 
 
 async def test_pods_of_a_scheduler_in_the_configuration_are_bound() -> None:
-    bench = Bench(config=load("schedulers: [mine]", "test"))
+    bench = Bench(config=load("schedulers: {served: [mine]}", "test"))
     bench.offer()
     pod = await bench.kube.create(PODS, gpu_pod(scheduler="mine", gpu=1, gpumem=1000))
     assert await bench.bind(pod) == "" and await bench.node_of(pod) == "node-0"

@@ -75,7 +75,12 @@ def test_only_the_leader_serves_what_is_granted(leads: bool) -> None:
 
 def test_a_refused_text_stays_refused_until_one_is_in_force() -> None:
     configuration = LiveConfiguration(DEFAULT, "")
-    for text, refused in (("sharing: 7", True), ("sharing: 7", True), ("metrics: []", False), ("x: 1", True)):
+    for text, refused in (
+        ("sharing: 7", True),
+        ("sharing: 7", True),
+        ("compatibility: {metrics: []}", False),
+        ("x: 1", True),
+    ):
         configuration.update(text, "test")
         assert bool(configuration.refusal) == refused, text
 

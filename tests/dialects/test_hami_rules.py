@@ -76,7 +76,7 @@ def test_default_memory_turns_a_count_alone_into_a_share() -> None:
 
 
 def test_priority_is_kept_and_absent_if_not_given() -> None:
-    permitted = load("highPriorityNamespaces: ['*']", "c")
+    permitted = load("sharing: {highPriorityNamespaces: ['*']}", "c")
     assert only(asking(gpu=1, gpumem=10, priority=0), permitted).priority == 0
     assert only(asking(gpu=1, gpumem=10, priority="1")).priority == 1
     assert only(asking(gpu=1, gpumem=10)).priority is None

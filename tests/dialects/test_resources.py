@@ -71,7 +71,7 @@ def test_resources_of_other_systems_are_ignored(other: str) -> None:
 
 
 def test_the_list_of_other_systems_is_configurable() -> None:
-    wider = load("otherResources: ['nvidia.com/mig-*', 'nvidia.com/zzz*']", "c")
+    wider = load("dialects: {otherResources: ['nvidia.com/mig-*', 'nvidia.com/zzz*']}", "c")
     assert parse(asking(**{"nvidia.com/zzz-1": 1}), wider) is None
     with pytest.raises(BadInput, match=r"unknown resource nvidia.com/hostdev"):
         parse(asking(**{"nvidia.com/hostdev": 1}), wider)

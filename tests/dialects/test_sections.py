@@ -159,7 +159,7 @@ def test_its_schedulers_are_served_unless_the_configuration_lists_others() -> No
     assert DEFAULT.schedulers.served == before
     assert load(HEADER, "c").schedulers.served == load("", "c").schedulers.served == (*before, "toy-scheduler")
     assert load(HEADER + "schedulers: {served: [mine]}", "c").schedulers.served == ("mine",)
-    assert load("schedulers: [mine]", "c").schedulers.served == ("mine",)
+    assert load("schedulers: {served: [mine]}", "c").schedulers.served == ("mine",)
 
 
 @toys

@@ -181,7 +181,7 @@ def test_a_workload_of_another_scheduler_has_no_warning() -> None:
 
 @pytest.mark.parametrize(("namespace", "warnings"), [("default", 1), ("urgent", 0)])
 def test_a_priority_that_the_namespace_may_not_have_is_a_warning(namespace: str, warnings: int) -> None:
-    config = load("highPriorityNamespaces: [urgent]", "c")
+    config = load("sharing: {highPriorityNamespaces: [urgent]}", "c")
     made = workload(container(**{GPU: "1", "nvidia.com/gpumem": "1000", "nvidia.com/priority": "0"}))
     assert len(review_template(made, namespace, config).warnings) == warnings
 

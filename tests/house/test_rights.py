@@ -182,7 +182,7 @@ async def test_the_agent() -> None:
         await agent.kubelet.start()
         agent.kube = noted = Noted("agent", kube)  # type: ignore[assignment]
         try:
-            await agent.start('nodeSelector: {gpu: "on"}')
+            await agent.start('nodes: {selector: {gpu: "on"}}')
             await agent.devices(RESOURCE, 20)
             await agent.node.pod("p", container("main", share(0, 4096)))
             await agent.started("p", "ticket-4")

@@ -33,7 +33,7 @@ def test_the_form_is_one_that_the_version_reads(version: str, form: str) -> None
     assert made(version)["apiVersion"] == f"kubescheduler.config.k8s.io/{form}"
 
 
-@pytest.mark.parametrize("text", ["", "resourceName: example.com/gpu\nschedulers: [default-scheduler, mine]"])
+@pytest.mark.parametrize("text", ["", "resourceName: example.com/gpu\nschedulers: {served: [default-scheduler, mine]}"])
 def test_names_are_those_of_the_configuration_and_the_clusters_scheduler_keeps_its_own(text: str) -> None:
     document, read = made("1.30.0", text), configuration.load(text, "test")
     names = [profile["schedulerName"] for profile in document["profiles"]]
@@ -52,14 +52,17 @@ def test_what_is_no_version_is_refused(version: str) -> None:
 
 
 def test_the_command_writes_what_the_init_container_asks_for(tmp_path: Path) -> None:
-    (tmp_path / "lamina.yaml").write_text("schedulers: [mine]")
+    (tmp_path / "lamina.yaml").write_text("schedulers: {served: [mine]}")
     options = [f"--config={tmp_path / 'lamina.yaml'}", "--kube-version=v1.20.2", f"--extender-url={URL}", "--weight=3"]
     command = [sys.executable, "-m", "lamina", "scheduler-config", *options, f"--out={tmp_path / 'out.yaml'}"]
     done = subprocess.run(command, capture_output=True, text=True, check=False, timeout=60)
     assert done.returncode == 0, done.stderr
     written = yaml.safe_load((tmp_path / "out.yaml").read_text())
     assert written == scheduler_config(
-        configuration.load("schedulers: [mine]", "test"), version=(1, 20, 2), access=ExtenderAccess(URL, TLS), weight=3
+        configuration.load("schedulers: {served: [mine]}", "test"),
+        version=(1, 20, 2),
+        access=ExtenderAccess(URL, TLS),
+        weight=3,
     )
 
 

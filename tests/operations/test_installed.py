@@ -31,13 +31,13 @@ def test_an_empty_text_is_no_configuration(text: str) -> None:
     ("text", "where"),
     [
         (EDITED, "values in schedulers, devicePlugin;"),
-        ("schedulers: [two]", "values in schedulers;"),
-        ("schedulers: [one]\nextra: null", "values in extra;"),
+        ("schedulers: {served: [two]}", "values in schedulers;"),
+        ("schedulers: {served: [one]}\nextra: null", "values in extra;"),
         ("{", "values;"),
     ],
 )
 def test_values_replace_another_text_and_name_the_difference(text: str, where: str) -> None:
-    change = configuration_change(load_mapping("schedulers: [one]", "here"), text)
+    change = configuration_change(load_mapping("schedulers: {served: [one]}", "here"), text)
     assert not change.keep and where in change.warning
 
 

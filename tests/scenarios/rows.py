@@ -42,7 +42,7 @@ class Rows(NamedTuple):
 TABLE = {
     "S0": Rows(cce, "V100-SXM2-16GB"),
     "S1": Rows(volcano, "A100-SXM4-40GB"),
-    "S1 MIG": Rows(volcano_mig, "A100-SXM4-40GB", 1, "nvidia: {modes: [quota, mig]}\n"),
+    "S1 MIG": Rows(volcano_mig, "A100-SXM4-40GB", 1, "sharing: {modes: [quota, mig]}\n"),
     "S2 time-slicing": Rows(time_slicing, "A100-PCIE-40GB"),
     "S2 MIG": Rows(mig_labels, "A100-PCIE-40GB", config=(EXAMPLES / "configuration" / "mig.yaml").read_text()),
     "S2 MIG labels": Rows(mig_sharing, "A100-PCIE-40GB"),

@@ -24,7 +24,7 @@ spec:
 
 @pytest.fixture(scope="module")
 def faulty_lab(start_lab: StartLab) -> Lab:
-    return start_lab("faults", config="health: {quietSeconds: 10}")
+    return start_lab("faults", config="health: {recoverySeconds: 10}")
 
 
 @pytest.fixture

@@ -115,7 +115,7 @@ def configuration(lab: Lab, folder: Path) -> Path:
 def lab(start_lab: StartLab) -> Lab:
     if shutil.which("prometheus") is None:
         pytest.skip("no prometheus on PATH: install the package prometheus")
-    return start_lab("watched", config="health: {quietSeconds: 600}")
+    return start_lab("watched", config="health: {recoverySeconds: 600}")
 
 
 @pytest.fixture(scope="module")

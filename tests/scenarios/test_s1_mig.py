@@ -14,7 +14,7 @@ from tests.seeds import html_manifests, seed
 from tests.waiting import wait_until
 
 CONFIG = """
-nvidia: {modes: [quota, mig]}
+sharing: {modes: [quota, mig]}
 nodeconfig:
   - {name: node-1, operatingmode: hami-core}
 """

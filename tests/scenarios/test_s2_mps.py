@@ -157,7 +157,7 @@ def test_the_example_is_what_it_says(lab: Lab) -> None:
 
 
 def test_with_equal_memory_a_container_is_held_as_well_as_its_processes(lab: Lab) -> None:
-    reported = json.dumps({"data": {"lamina.yaml": "nvidia: {replicaMemory: equal}"}})
+    reported = json.dumps({"data": {"lamina.yaml": "nativeDevices: {replicaMemory: equal}"}})
     lab.kubectl("patch", "configmap", "lamina", "-n", "lamina-system", "--type=merge", "-p", reported)
     command = "gpu-load --seconds 1000 --memory-mib 2000 & exec gpu-load --seconds 1000 --memory-mib 1"
 

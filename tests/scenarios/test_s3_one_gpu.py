@@ -20,7 +20,7 @@ from tests.scenarios.one_gpu import PODS, busy, gpu, measure
 from tests.seeds import piped, seed
 from tests.waiting import wait_until
 
-EXAMPLE = (EXAMPLES / "configuration" / "time-slice.yaml").read_text()
+EXAMPLE = (EXAMPLES / "configuration" / "v1alpha1" / "time-slice.yaml").read_text()
 CONFIG = EXAMPLE.replace("  timeSlice: long\n", "")
 GEMM = ("gpu-load", "--kernel-ms", "3000", "--seconds", "600")
 """Thirty seconds of work at a time."""
@@ -80,7 +80,7 @@ def test_s3_7_the_configuration_sets_the_length_of_turns(gemm: Lab, word: str, m
 
 
 def test_s3_7_a_node_has_its_own_and_gives_it_back(gemm: Lab) -> None:
-    configure(gemm, "  timeSlice: long\nnodeconfig: [{name: node-0, timeslice: medium}]\n")
+    configure(gemm, "  timeSlice: long\nnodes: {overrides: [{name: node-0, timeSlice: medium}]}\n")
     wait_until(lambda: slices(gemm) == ("medium", "Medium"), lambda: str(slices(gemm)))
     configure(gemm)
     wait_until(lambda: slices(gemm) == ("", "Default"), lambda: str(slices(gemm)))

@@ -88,7 +88,7 @@ spec:
 
 
 def test_s4_11_only_nodes_labelled_gpu_on_are_used(start_lab: StartLab, ten_replicas: str) -> None:
-    lab = start_lab("labelled", "--nodes", "2", config='nodeSelector: {gpu: "on"}\n')
+    lab = start_lab("labelled", "--nodes", "2", config='nodes: {selector: {gpu: "on"}}\n')
     lab.apply(with_replicas(ten_replicas, 2))
     lab.settled(APP, {"Pending": 2})
     lab.kubectl("label", "node", "node-1", "gpu=on")

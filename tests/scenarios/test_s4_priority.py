@@ -20,7 +20,7 @@ spec:
       resources:
         limits: {{nvidia.com/gpu: 1, nvidia.com/gpumem: 5000, nvidia.com/gpucores: 40, nvidia.com/priority: {priority}}}
 """
-NOTHING_FOR_LOW = "highPriorityNamespaces: ['*']\nlowPriorityPercent: 0\n"
+NOTHING_FOR_LOW = "sharing: {highPriorityNamespaces: ['*'], lowPriorityPercent: 0}\n"
 """By default low priority keeps 5 percent, which could not be distinguished from a late reaction here."""
 SOON_NS = 500_000_000
 

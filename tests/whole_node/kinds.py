@@ -25,16 +25,16 @@ LAYOUTS = ("", "all-disabled", "all-1g.5gb", "all-balanced", "all-3g.20gb")
 """What the label for MIG names; empty is no label."""
 POLICIES: dict[str, dict[str, Any]] = {
     "default": {},
-    "either": {"nvidia": {"modes": ["quota", "mig"]}},
-    "mig first": {"nvidia": {"modes": ["mig", "quota"]}},
-    "mig alone": {"nvidia": {"operatingmode": "mig"}},
-    "mps first": {"nvidia": {"modes": ["mps", "quota"]}},
-    "mps alone": {"nvidia": {"operatingmode": "mps"}},
-    "any": {"nvidia": {"modes": ["quota", "mps", "mig"]}},
+    "either": {"sharing": {"modes": ["quota", "mig"]}},
+    "mig first": {"sharing": {"modes": ["mig", "quota"]}},
+    "mig alone": {"sharing": {"modes": ["mig"]}},
+    "mps first": {"sharing": {"modes": ["mps", "quota"]}},
+    "mps alone": {"sharing": {"modes": ["mps"]}},
+    "any": {"sharing": {"modes": ["quota", "mps", "mig"]}},
     "mixed": {"hami": {"migStrategy": "mixed"}},
     "single": {"hami": {"migStrategy": "single"}},
-    "either, mixed": {"nvidia": {"modes": ["quota", "mig"]}, "hami": {"migStrategy": "mixed"}},
-    "equal": {"nvidia": {"replicaMemory": "equal", "timeSlice": "short"}},
+    "either, mixed": {"sharing": {"modes": ["quota", "mig"]}, "hami": {"migStrategy": "mixed"}},
+    "equal": {"nativeDevices": {"replicaMemory": "equal", "timeSlice": "short"}},
     "off": {"enabled": False},
 }
 
@@ -45,7 +45,7 @@ MIG_POLICIES = ("either", "mig first", "mig alone", "any", "either, mixed")
 def text_of(policy: str) -> str:
     """Lamina's configuration under a policy."""
     written = POLICIES[policy]
-    return json.dumps({**written, "nvidia": {**written.get("nvidia", {}), "configs": FILES}})
+    return json.dumps({**written, "nativeDevices": {**written.get("nativeDevices", {}), "configs": FILES}})
 
 
 def _pod(*containers: dict[str, Any], **meta: Any) -> dict[str, Any]:

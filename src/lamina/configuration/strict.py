@@ -5,7 +5,7 @@ field, and the field's type says what it must be. Unknown keys are refused with 
 """
 
 import re
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from types import UnionType
 from typing import Annotated, Any, TypeVar, Union, get_args, get_origin
 
@@ -39,6 +39,20 @@ def without_empty_keys(document: Mapping[str, Any], kind: type[msgspec.Struct]) 
     """The document without known keys that have no value, as when the lines below them are commented out."""
     known = {field.encode_name for field in msgspec.structs.fields(kind)}
     return {key: value for key, value in document.items() if value is not None or key not in known}
+
+
+def known(document: Mapping[str, Any], kind: type[msgspec.Struct]) -> dict[str, Any]:
+    """The part of the document that a struct of this type has keys for."""
+    names = {field.encode_name for field in msgspec.structs.fields(kind)}
+    return {key: value for key, value in document.items() if key in names}
+
+
+def refuse_unknown_keys(document: Mapping[str, Any], kinds: Sequence[type[msgspec.Struct]], where: str) -> None:
+    """Raises BadInput for a key at the top of the document that none of these types has."""
+    fields = {field.encode_name: field.type for kind in kinds for field in msgspec.structs.fields(kind)}
+    for key in document:
+        if key not in fields:
+            raise BadInput(f"{where}: unknown key {key}{_hint(str(key), fields, '')}")
 
 
 def must_be(kind: Any) -> str:

@@ -67,7 +67,7 @@ def test_a_certificate_that_is_gone_is_replaced_without_a_gap(cluster: RealClust
     asking.start()
     try:
         cluster.kubectl("delete", "secret", SECRET, "-n", NAMESPACE)
-        configure(cluster, "lowPriorityPercent: 1")
+        configure(cluster, "sharing: {lowPriorityPercent: 1}")
         wait_until(lambda: served(cluster) != before, lambda: "the old certificate is still served")
         rounds = asking.rounds
         wait_until(lambda: asking.rounds > rounds + 3, lambda: "no one asks any more")

@@ -56,8 +56,11 @@ NODE_SELECTOR = "devicePlugin.nvidianodeSelector"
 _CHART_KEYS = {*(path.partition(".")[0] for path in (*HAMI_KEYS, NODE_SELECTOR)), SCHEDULE_POLICY}
 
 
-def in_hami_keys(document: Mapping[str, Any], where: str) -> dict[str, Any]:
-    """A checked document with the chart's values moved to `hami` and `nodeSelector`. Raises BadInput on a conflict."""
+def in_hami_keys(document: Mapping[str, Any], where: str) -> tuple[dict[str, Any], dict[str, str]]:
+    """A checked document with the chart's values moved to `hami`, and the labels of nodes in the chart's values.
+
+    Raises BadInput on a conflict.
+    """
     hami = dict(document.get("hami") or {})
     for path, key in HAMI_KEYS.items():
         value = _value_at(document, path)
@@ -71,9 +74,7 @@ def in_hami_keys(document: Mapping[str, Any], where: str) -> dict[str, Any]:
             _set(hami, key, document[SCHEDULE_POLICY], where, f"hami.{key}", SCHEDULE_POLICY)
     merged = {key: value for key, value in document.items() if key not in _CHART_KEYS}
     labels = _value_at(document, NODE_SELECTOR)
-    if labels is not UNSET:
-        _set(merged, "nodeSelector", labels, where, "nodeSelector", NODE_SELECTOR)
-    return merged | {"hami": hami}
+    return merged | {"hami": hami}, {} if labels is UNSET else labels
 
 
 def _set(section: dict[str, Any], key: str, value: Any, where: str, ours: str, theirs: str) -> None:

@@ -34,7 +34,6 @@ from lamina.core.field_types import (
     Scaling,
     Slots,
     Switch,
-    TimeSlice,
     must_be,
 )
 from lamina.core.policies import PACKING
@@ -157,8 +156,6 @@ class NodeConfig(Struct, frozen=True, kw_only=True):
     """Is `nodes.overrides[].name`."""
     operatingmode: OperatingMode = ""
     """In `nodes.overrides[].modes`: hami-core is quota, mps is mps, mig is mig."""
-    modes: Modes | None = None
-    """Is `nodes.overrides[].modes`."""
     devicesplitcount: Slots | None = None
     """Is `nodes.overrides[].slots`."""
     devicememoryscaling: Scaling | None = None
@@ -173,8 +170,6 @@ class NodeConfig(Struct, frozen=True, kw_only=True):
     """Is `nodes.overrides[].logLevel`."""
     migstrategy: MigStrategy | None = None
     """Is `nodes.overrides[].migStrategy`."""
-    timeslice: TimeSlice | None = None
-    """Is `nodes.overrides[].timeSlice`."""
     filterdevices: FilterDevices | None = None
     """Is `nodes.overrides[].excludedGpus`."""
     enablegetpreferredallocation: Switch = False
@@ -253,10 +248,10 @@ def mig_rule(models: tuple[str, ...], layouts: Iterable[Layout]) -> AllowedInsta
     )
 
 
-def modes(operating_mode: OperatingMode, named: Modes | None) -> Modes | None:
-    """The modes that an operating mode or a list of modes names."""
+def modes(operating_mode: OperatingMode) -> Modes | None:
+    """The modes that an operating mode names."""
     if not operating_mode:
-        return named
+        return None
     return ("quota",) if operating_mode == "hami-core" else (operating_mode,)
 
 
@@ -269,10 +264,9 @@ def node_override(node: NodeConfig) -> NodeOverride:
         memory_scaling=node.devicememoryscaling,
         compute_scaling=node.devicecorescaling,
         unreported_memory_mib=node.preconfigureddevicememory,
-        modes=modes(node.operatingmode, node.modes),
+        modes=modes(node.operatingmode),
         log_level=None if node.libcudaloglevel is None else log_level(node.libcudaloglevel),
         mig_strategy=node.migstrategy,
-        time_slice=node.timeslice,
         excluded_gpus=ExcludedGpus(uuids=excluded.uuid, indices=excluded.index),
     )
 
