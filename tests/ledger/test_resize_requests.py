@@ -8,7 +8,7 @@ from lamina.core.grants import ComputePolicy, ContainerGrant, Grant, Share
 from lamina.core.requests import MAX_GPU_CONTAINERS
 from lamina.errors import BadInput
 from lamina.ledger.resize_requests import SizeWish, read_wishes, wanted
-from lamina.ledger.resized_pods import LONGEST_WISH
+from lamina.ledger.resized_pods import MAX_WISH
 
 SHARE = Share(gpu="GPU-0", memory_mib=1000, cores=20, compute_policy=ComputePolicy.CAP)
 
@@ -42,8 +42,8 @@ def test_what_is_no_wish_is_refused(written: str) -> None:
 
 def test_as_many_containers_as_a_pod_can_have_are_named() -> None:
     most = ";".join(f"c{number}=1" for number in range(MAX_GPU_CONTAINERS))
-    assert len(most) < LONGEST_WISH and len(read_wishes(most)) == MAX_GPU_CONTAINERS
-    for written in (f"{most};more=1", f"main=1,{' ' * LONGEST_WISH}1"):
+    assert len(most) < MAX_WISH and len(read_wishes(most)) == MAX_GPU_CONTAINERS
+    for written in (f"{most};more=1", f"main=1,{' ' * MAX_WISH}1"):
         with pytest.raises(BadInput, match="may name at most"):
             read_wishes(written)
 
