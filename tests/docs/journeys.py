@@ -21,8 +21,8 @@ from lamina.ports.kube import CONFIG_MAPS, NODES, PODS
 from tests.controller.admission_door import UNVERIFIED, review
 from tests.controller.cluster import running
 from tests.whole_node import kinds
-from tests.whole_node.mortal_ports import all_done
 from tests.whole_node.world import NODE, POLL_S, World
+from tests.worlds.clocks import all_done
 from tests.worlds.objects import gpu_pod, gpus
 
 PRODUCT = f"{Path(lamina.__file__).parent}/"
