@@ -77,6 +77,12 @@ class GpuSelector(Struct, frozen=True, kw_only=True):
     modes: tuple[Mode, ...] = ()
     """Only GPUs in one of these modes, of `quota`, which stands for whole GPUs too, and `mig`."""
 
+    def accepts(self, model: str) -> bool:
+        """Whether GPUs of this model are accepted, whatever else they are."""
+        name = model.lower()
+        wanted = not self.types or any(part.lower() in name for part in self.types)
+        return wanted and not any(part.lower() in name for part in self.not_types)
+
 
 class PodRequest(Struct, frozen=True, kw_only=True):
     """All that one pod requests of GPUs; containers that request nothing are left out.

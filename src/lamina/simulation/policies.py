@@ -8,9 +8,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 from lamina import native
+from lamina.core.host_size import HostSize
 from lamina.core.policies import NODE_POLICIES
 from lamina.placement import node_score
-from lamina.placement.packing import LIBRARY, REFUSED, Ask, Cluster, Packer
+from lamina.placement.packing import LIBRARY, NO_GPU, Ask, Cluster, GpuKind, Packer, ask_of
 from lamina.placement.packing.ranking import best_fit
 from lamina.simulation.capacity import ClusterCapacity, Floats
 from lamina.simulation.workload import SimPod
@@ -54,7 +55,7 @@ class _ByArrays:
     def __init__(self, capacity: ClusterCapacity) -> None:
         self._capacity = capacity
         self._rest = _ByUsage(capacity, "binpack")
-        kinds: dict[tuple[str, int, int], int] = {}
+        kinds: dict[GpuKind, int] = {}
         width = max(1, max((len(node.gpus) for node in capacity.nodes), default=1))
         shape = (len(capacity.nodes), width)
         self._kind = np.full(shape, -1, np.int32)
@@ -62,7 +63,7 @@ class _ByArrays:
             for place, gpu in enumerate(node.gpus):
                 hardware = (gpu.model, gpu.capacity_mib, gpu.cores_capacity)
                 self._kind[row, place] = kinds.setdefault(hardware, len(kinds))
-        self._kinds = list(kinds) or [("", 1, 1)]  # the arrays want one kind even where there is no GPU
+        self._kinds = list(kinds) or [NO_GPU]
         zeros = [np.zeros(shape, np.int32) for _ in range(3)]
         full = [np.array([kind[place] for kind in self._kinds], np.int32) for place in (1, 2)]
         self.cluster = Cluster(capacity.cpu, capacity.memory, self._kind, *zeros, *full)
@@ -88,19 +89,7 @@ class _ByArrays:
             self.cluster.slots[row, place] = state.free_slots if usable else 0
 
     def _ask(self, pod: SimPod) -> Ask | None:
-        if pod.request is None:
-            return Ask(pod.cpu, pod.memory_mib, 0, (0,) * len(self._kinds), 0)
-        if len(pod.request.containers) != 1:
-            return None
-        [container] = pod.request.containers
-        selector = pod.request.selector
-        memory = []
-        for model, capacity, cores in self._kinds:
-            wanted = not selector.types or any(part.lower() in model.lower() for part in selector.types)
-            wanted &= not any(part.lower() in model.lower() for part in selector.not_types)
-            needed = container.memory_on(capacity)
-            memory.append(needed if wanted and needed <= capacity and container.cores <= cores else REFUSED)
-        return Ask(pod.cpu, pod.memory_mib, container.count, tuple(memory), container.cores)
+        return ask_of(pod.request, HostSize(pod.cpu, pod.memory_mib), self._kinds)
 
 
 class _Packing(_ByArrays):

@@ -5,17 +5,9 @@ import numpy as np
 from lamina.controller.capacity.cluster_state import ClusterState
 from lamina.core.gpus import Mode
 from lamina.core.host_size import UNKNOWN_HOST, HostSize
-from lamina.core.requests import GpuSelector, PodRequest
-from lamina.placement.packing import MAX_GPUS, REFUSED, Ask, Cluster
+from lamina.core.requests import PodRequest
+from lamina.placement.packing import MAX_GPUS, NO_GPU, Ask, Cluster, GpuKind, ask_of
 from lamina.placement.packing.cluster import Longs
-from lamina.placement.state.modes import accepted
-
-_GpuKind = tuple[str, int, int]
-"""Model, MiB that may be granted, percent of time that may be granted."""
-_NO_GPU = "", 1, 1
-"""The arrays need one kind even where there is no GPU."""
-_SHARING = Mode.QUOTA, Mode.MPS
-"""The modes in which a GPU has free memory and time; which of the two a GPU is in makes no difference to the arrays."""
 
 
 class FreeArrays:
@@ -23,7 +15,7 @@ class FreeArrays:
 
     def __init__(self, cluster_state: ClusterState) -> None:
         self._cluster_state = cluster_state
-        self._kinds: dict[_GpuKind, int] = {_NO_GPU: 0}
+        self._kinds: dict[GpuKind, int] = {NO_GPU: 0}
         self._hardware: set[int] = set()
         """Numbers that the table gave to nodes of one hardware, all of whose kinds of GPUs are in `_kinds`."""
         self._numbering = 0
@@ -43,7 +35,7 @@ class FreeArrays:
         everything = np.arange(len(table.states))
         new_kinds = self._has_new_kinds(rows)
         if new_kinds:  # those that are gone give way
-            self._kinds = {kind: number for number, kind in enumerate([_NO_GPU, *sorted(self._kinds_in(everything))])}
+            self._kinds = {kind: number for number, kind in enumerate([NO_GPU, *sorted(self._kinds_in(everything))])}
             self._hardware = set(table.kinds[everything].tolist())
         if grown or new_kinds:
             self.version += new_kinds
@@ -55,25 +47,8 @@ class FreeArrays:
         return rows
 
     def ask(self, request: PodRequest | None, size: HostSize) -> Ask | None:
-        """The request in the arrays' terms, or None where they cannot express it.
-
-        They express one container with at most MAX_GPUS GPUs that names no single GPUs and accepts shared ones.
-        """
-        if request is None:
-            return Ask(size.cpu, size.memory_mib, 0, (0,) * len(self._kinds), 0)
-        selector = request.selector
-        names_gpus = selector.uuids or selector.not_uuids or not accepted(_SHARING, selector)
-        if len(request.containers) != 1 or names_gpus:
-            return None
-        [container] = request.containers
-        if container.count > MAX_GPUS:
-            return None
-        memory = []
-        for model, capacity, cores in self._kinds:
-            needed = container.memory_on(capacity)
-            fits = _accepts_model(selector, model) and needed <= capacity and container.cores <= cores
-            memory.append(needed if fits else REFUSED)
-        return Ask(size.cpu, size.memory_mib, container.count, tuple(memory), container.cores)
+        """The request in the arrays' terms, or None where they cannot express it."""
+        return ask_of(request, size, self._kinds)
 
     def _new_cluster(self, shape: tuple[int, int]) -> Cluster:
         rows, width = shape[0], min(shape[1], MAX_GPUS)
@@ -92,12 +67,12 @@ class FreeArrays:
         self._hardware |= hardware
         return not self._kinds.keys() >= self._kinds_in(rows)
 
-    def _kinds_in(self, rows: Longs) -> set[_GpuKind]:
+    def _kinds_in(self, rows: Longs) -> set[GpuKind]:
         columns = self._cluster_state.table.columns(rows)
         usable = columns.present & (columns.capacity > 0) & (columns.cores_capacity > 0)
         cells = np.stack([part[usable] for part in (columns.model, columns.capacity, columns.cores_capacity)], axis=1)
         models = list(self._cluster_state.table.models)
-        return {(models[model], *amounts) for model, *amounts in np.unique(cells, axis=0).tolist()} - {_NO_GPU}
+        return {(models[model], *amounts) for model, *amounts in np.unique(cells, axis=0).tolist()} - {NO_GPU}
 
     def _write(self, rows: Longs) -> None:
         table, cluster, width = self._cluster_state.table, self.cluster, self.cluster.kind.shape[1]
@@ -118,9 +93,3 @@ class FreeArrays:
             state = table.states[row]
             host = UNKNOWN_HOST if state is None else self._cluster_state.host.free(state.name)
             cluster.cpu[row], cluster.memory[row] = host.clamped()
-
-
-def _accepts_model(selector: GpuSelector, model: str) -> bool:
-    name = model.lower()
-    wanted = not selector.types or any(part.lower() in name for part in selector.types)
-    return wanted and not any(part.lower() in name for part in selector.not_types)

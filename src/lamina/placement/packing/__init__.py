@@ -5,6 +5,7 @@ that have come (`RequestCounts`, `Mix`). A scheduler needs `Packer` alone. docs/
 policy.
 """
 
+from lamina.placement.packing.asks import NO_GPU, GpuKind, ask_of
 from lamina.placement.packing.cluster import MAX_GPUS, REFUSED, Ask, Cluster, as_bits, bits
 from lamina.placement.packing.kernel import LIBRARY
 from lamina.placement.packing.mix import Mix, RequestCounts
@@ -13,14 +14,17 @@ from lamina.placement.packing.packer import LearningSchedule, Packer, learn_poli
 __all__ = [
     "LIBRARY",
     "MAX_GPUS",
+    "NO_GPU",
     "REFUSED",
     "Ask",
     "Cluster",
+    "GpuKind",
     "LearningSchedule",
     "Mix",
     "Packer",
     "RequestCounts",
     "as_bits",
+    "ask_of",
     "bits",
     "learn_policy",
 ]

@@ -231,10 +231,7 @@ def _mix_isolation(shares: Taken, present: Taken) -> bool:
 
 
 def _unwanted(selector: GpuSelector, state: GpuState) -> Cause | None:
-    model = state.gpu.model.lower()
-    if selector.types and not any(part.lower() in model for part in selector.types):
-        return Cause.TYPE
-    if any(part.lower() in model for part in selector.not_types):
+    if not selector.accepts(state.gpu.model):
         return Cause.TYPE
     if selector.uuids and state.gpu.uuid not in selector.uuids:
         return Cause.UUID

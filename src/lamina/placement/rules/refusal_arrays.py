@@ -133,16 +133,10 @@ def _unwanted(found: Codes, selector: GpuSelector, table: NodeTable, columns: Co
         found[_among(selector.not_uuids, table.uuids, columns.uuid)] = Cause.UUID
     if selector.uuids:
         found[~_among(selector.uuids, table.uuids, columns.uuid)] = Cause.UUID
-    if selector.not_types:
-        found[_named(selector.not_types, table.models)[columns.model]] = Cause.TYPE
-    if selector.types:
-        found[~_named(selector.types, table.models)[columns.model]] = Cause.TYPE
+    if selector.types or selector.not_types:
+        accepted = np.array([selector.accepts(model) for model in table.models], np.bool_)
+        found[~accepted[columns.model]] = Cause.TYPE
 
 
 def _among(names: tuple[str, ...], numbers: dict[str, int], column: Ints) -> Bools:
     return np.isin(column, [numbers[name] for name in names if name in numbers])
-
-
-def _named(parts: tuple[str, ...], models: dict[str, int]) -> Bools:
-    """By number of the model: whether its name contains one of the parts."""
-    return np.array([any(part.lower() in model.lower() for part in parts) for model in models], np.bool_)
