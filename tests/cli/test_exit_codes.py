@@ -12,7 +12,7 @@ ROOT = Path(__file__).resolve().parents[2]
 FOLDERS = (ROOT / "src/lamina/cli", ROOT / "lab/src/lamina_lab/cli")
 OTHERS = {
     "main.py": {"error.exit_code", "128 + number"},  # of an error, whose codes are checked here, and of a signal
-    "run.py": {"run(command, memory=memory, gpu=gpu, simulate=simulate or None, cores=cores, policy=policy)"},
+    "run.py": {"run_limited(command, memory=memory, gpu=gpu, simulate=simulate or None, cores=cores, policy=policy)"},
 }
 """What else commands end with."""
 

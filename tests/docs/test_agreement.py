@@ -7,7 +7,6 @@ from pathlib import Path
 
 import pytest
 
-from lamina.cli.main import app
 from lamina.configuration import DEFAULT
 from lamina.dialects.registry import name_index
 
@@ -42,12 +41,6 @@ def test_a_figure_is_the_one_of_the_comparison(page: str, heading: str) -> None:
 def test_no_page_denies_the_measurements_on_cards(page: Path) -> None:
     text = " ".join(page.read_text().split())
     assert not re.search(r"(only|nothing but) (measured |run it )?on (\*\*)?simulated GPUs|we have none yet", text)
-
-
-@pytest.mark.parametrize("command", [each.name for each in app.registered_commands if each.hidden])
-def test_no_page_uses_a_hidden_command(command: str) -> None:
-    using = re.compile(rf"`lamina {command}\b|^ +lamina {command}\b", re.MULTILINE)
-    assert [name for name, page in zip(NAMES, PAGES, strict=True) if using.search(page.read_text())] == []
 
 
 def test_a_choice_of_modes_names_all_values() -> None:

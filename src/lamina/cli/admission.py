@@ -1,11 +1,16 @@
 """`lamina admission`: the webhook that reviews pods, next to each replica of the controller."""
 
+import asyncio
+import gc
 from pathlib import Path
 from typing import Annotated
 
 import typer
 
+from lamina.admission.run import run
+from lamina.admission.settings import AdmissionSettings
 from lamina.cli.service_options import Config, Kubeconfig, LogLevel, ProtectMetrics, configure_logging
+from lamina.ports.listener import parse_address
 
 
 def admission(
@@ -34,13 +39,6 @@ def admission(
     log_level: LogLevel = "INFO",
 ) -> None:
     """Run admission: the webhook that checks and completes the requests of new pods."""
-    import asyncio
-    import gc
-
-    from lamina.admission.run import run
-    from lamina.admission.settings import AdmissionSettings
-    from lamina.ports.listener import parse_address
-
     configure_logging(log_level)
     settings = AdmissionSettings(
         kubeconfig=kubeconfig,

@@ -1,20 +1,24 @@
 """`lamina advise`: a mechanism for a workload, pods to move so that GPUs become idle, and what is unused."""
 
-from typing import TYPE_CHECKING, Annotated
+from collections.abc import Sequence
+from typing import Annotated
 
 import typer
+import yaml
+from rich.measure import Measurement
+from rich.table import Table
 
 from lamina.cli import use_advice
+from lamina.cli.connection import read_cluster
+from lamina.cli.lists import ListForm, ListKind, check, print_list
 from lamina.cli.options import Kubeconfig, NoHeaders, SortBy
 from lamina.cli.questions import answered
-
-if TYPE_CHECKING:
-    from collections.abc import Sequence
-
-    from rich.table import Table
-
-    from lamina.operations.advise.defrag import MoveEntry
-    from lamina.operations.advise.mechanisms import Advice
+from lamina.cli.terminal import console, print_table
+from lamina.core.mig_cards import MIG_CARDS
+from lamina.errors import BadInput
+from lamina.operations.advise import mechanisms
+from lamina.operations.advise.defrag import NO_MOVE, MoveEntry, advice, move_rows
+from lamina.operations.advise.mechanisms import TABLE, Advice, Needs
 
 Flag = bool | None
 _OPTIONS = "the options --one-program, --vms, --isolated, --concurrent and --memory, or their opposites"
@@ -57,11 +61,6 @@ def mechanism(
     """Suggest a way to share GPUs for a workload; subcommands give other advice. Nothing is changed."""
     if context.invoked_subcommand is not None:
         return
-    from lamina.cli.terminal import console
-    from lamina.core.mig_cards import MIG_CARDS
-    from lamina.errors import BadInput
-    from lamina.operations.advise.mechanisms import Needs, advise
-
     if table:
         _print_table()
         return
@@ -90,7 +89,7 @@ def mechanism(
         concurrent=concurrent,
         unknown=not memory and not cores,
     )
-    console.print(_text(advise(needs)), soft_wrap=True, markup=False, highlight=False)
+    console.print(_text(mechanisms.advise(needs)), soft_wrap=True, markup=False, highlight=False)
 
 
 @advise.command("defrag")
@@ -107,11 +106,6 @@ def defrag(
     kubeconfig: Kubeconfig = None,
 ) -> None:
     """Suggest which pods to move so that GPUs become idle."""
-    from lamina.cli.connection import read_cluster
-    from lamina.cli.lists import ListForm, ListKind, check, print_list
-    from lamina.cli.terminal import console
-    from lamina.operations.advise.defrag import NO_MOVE, MoveEntry, advice, move_rows
-
     kind = ListKind(
         row=MoveEntry,
         table=lambda rows, wide: _move_table(rows),
@@ -129,9 +123,7 @@ def defrag(
         console.print(line, markup=False, soft_wrap=True)
 
 
-def _move_table(rows: "Sequence[MoveEntry]") -> "Table":
-    from rich.table import Table
-
+def _move_table(rows: Sequence[MoveEntry]) -> Table:
     table = Table("POD", "FROM", "GPU", "TO", "GPU", "FREES", box=None, pad_edge=False)
     for row in rows:
         gpus = [", ".join(map(str, each)) for each in (row.from_gpus, row.to_gpus)]
@@ -140,10 +132,8 @@ def _move_table(rows: "Sequence[MoveEntry]") -> "Table":
     return table
 
 
-def _text(advice: "Advice") -> str:
+def _text(advice: Advice) -> str:
     """The advice with its manifest."""
-    import yaml
-
     lines = [f"{advice.mechanism.value}: {advice.reason}."]
     if advice.before:
         lines.append(f"First: {advice.before}.")
@@ -160,21 +150,15 @@ def _ask(answer: Flag, question: str) -> bool:
 
 def _print_table() -> None:
     """One column for each mechanism, or one block where the terminal is too narrow for that."""
-    from rich.measure import Measurement
-    from rich.table import Table
-
-    from lamina.cli.terminal import console, print_table
-    from lamina.operations.advise.mechanisms import TABLE
-
-    mechanisms = next(iter(TABLE.values())).keys()
-    table = Table("", *(mechanism.value for mechanism in mechanisms), box=None, pad_edge=False)
+    names = next(iter(TABLE.values())).keys()
+    table = Table("", *(mechanism.value for mechanism in names), box=None, pad_edge=False)
     for row, cells in TABLE.items():
         table.add_row(row, *cells.values())
     wide = console.options.update_width(10_000)
     if Measurement.get(console, wide, table).maximum <= console.width:
         print_table(console, table)
         return
-    for mechanism in mechanisms:
+    for mechanism in names:
         console.print(f"{mechanism.value}:", markup=False)
         block = Table(box=None, pad_edge=False, show_header=False)
         for row, cells in TABLE.items():

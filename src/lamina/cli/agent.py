@@ -6,8 +6,11 @@ from typing import Annotated
 
 import typer
 
+from lamina.agent.run import run
+from lamina.agent.state.settings import AgentSettings
 from lamina.cli.service_options import Config, Kubeconfig, LogLevel, MpsSocket, ProtectMetrics, configure_logging
 from lamina.dra.names import DRIVER
+from lamina.ports.listener import parse_address
 from lamina.ports.mps.service_client import SOCKET
 
 DriverMount = Annotated[
@@ -88,10 +91,6 @@ def agent(
     log_level: LogLevel = "INFO",
 ) -> None:
     """Run the node agent: device plugin and limit enforcement."""
-    from lamina.agent.run import run
-    from lamina.agent.state.settings import AgentSettings
-    from lamina.ports.listener import parse_address
-
     configure_logging(log_level)
     settings = AgentSettings(
         node=node,

@@ -7,8 +7,18 @@ from typing import Annotated
 
 import typer
 
+from lamina.agent.cleanup import leftovers
+from lamina.agent.containers.file_mount import remove_mount
+from lamina.agent.mps.lifecycle import end_daemons
+from lamina.agent.state.settings import AgentSettings
 from lamina.cli.exit_codes import ExitCode
 from lamina.errors import BadInput
+from lamina.mps.local_daemons import local_daemons
+from lamina.ports.clock import SystemClock
+from lamina.ports.files import Files, in_use
+from lamina.ports.mounts import LinuxMounts
+from lamina.ports.mps.program import CONTROL
+from lamina.ports.nvml import DriverNvml
 
 _POLL_S = 1.0
 
@@ -28,9 +38,6 @@ def clean_node(
 ) -> None:
     """Remove MPS daemons, CDI specs, sockets and state that an agent left on this node. No agent and no pod with GPUs
     may be running."""
-    from lamina.agent.cleanup import leftovers
-    from lamina.ports.files import in_use
-
     while True:
         if not check and in_use(state_dir):
             if not stay:
@@ -56,23 +63,11 @@ def clean_node(
 
 async def _unmount(state_dir: Path) -> None:
     """Remove the mount of the files that containers wrote. Raises Outside."""
-    from lamina.agent.containers.file_mount import remove_mount
-    from lamina.agent.state.settings import AgentSettings
-    from lamina.ports.mounts import LinuxMounts
-
     await remove_mount(AgentSettings(node="", state_dir=state_dir.resolve()).containers, LinuxMounts())
 
 
 async def _end_daemons(state_dir: Path) -> list[str]:
     """End the MPS daemons of the agent that used this directory. Returns a sentence for each failure."""
-    from lamina.agent.mps.lifecycle import end_daemons
-    from lamina.agent.state.settings import AgentSettings
-    from lamina.mps.local_daemons import local_daemons
-    from lamina.ports.clock import SystemClock
-    from lamina.ports.files import Files
-    from lamina.ports.mps.program import CONTROL
-    from lamina.ports.nvml import DriverNvml
-
     settings, nvml = AgentSettings(node="", state_dir=state_dir), DriverNvml()
     try:
         return await end_daemons(settings.mps, local_daemons(CONTROL, 0), nvml, Files(), SystemClock())

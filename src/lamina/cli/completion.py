@@ -29,12 +29,12 @@ def completion(
 
 
 def vocabulary(command: Any, context: Any) -> Vocabulary:
-    """What may follow each command, hidden ones left out."""
+    """What may follow each command."""
     return dict(_words(command, context, ()))
 
 
-def _words(command: Any, context: Any, path: tuple[str, ...]) -> Iterator[tuple[str, tuple[str, ...]]]:
-    nested = {name: inner for name, inner in getattr(command, "commands", {}).items() if not inner.hidden}
+def following(command: Any, context: Any) -> tuple[str, ...]:
+    """What may follow this command alone: commands and long options."""
     options = [
         name
         for parameter in command.get_params(context)
@@ -42,8 +42,17 @@ def _words(command: Any, context: Any, path: tuple[str, ...]) -> Iterator[tuple[
         for name in (*parameter.opts, *parameter.secondary_opts)
         if name.startswith("--")
     ]
-    yield " ".join(path), (*nested, *options)
-    for name, inner in nested.items():
+    return (*nested_in(command), *options)
+
+
+def nested_in(command: Any) -> Mapping[str, Any]:
+    """The commands of a group, by name; none of a command that is no group."""
+    return getattr(command, "commands", {})
+
+
+def _words(command: Any, context: Any, path: tuple[str, ...]) -> Iterator[tuple[str, tuple[str, ...]]]:
+    yield " ".join(path), following(command, context)
+    for name, inner in nested_in(command).items():
         yield from _words(inner, context, (*path, name))
 
 

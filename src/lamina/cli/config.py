@@ -1,16 +1,19 @@
 """`lamina config`: configurations as files, and the one in force in a cluster."""
 
+import difflib
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import Annotated
 
 import typer
 
+from lamina import configuration
+from lamina.cli.connection import with_cluster
 from lamina.cli.exit_codes import ExitCode
 from lamina.cli.options import Kubeconfig
+from lamina.configuration.config_map import NAME, TextInForce, text_hash
+from lamina.configuration.writer import to_yaml
 from lamina.ports.user_files import read_text
-
-if TYPE_CHECKING:
-    from lamina.configuration.config_map import TextInForce
+from lamina.report.cluster_view import text_in_force
 
 config = typer.Typer(
     name="config", help="Work with configuration files and the configuration in force.", no_args_is_help=True
@@ -35,8 +38,6 @@ def convert(
 @config.command("check")
 def check(file: Annotated[Path, typer.Argument(help="A configuration in any form that Lamina reads.")]) -> None:
     """Check a configuration without a cluster. Exits with 2, and says what is wrong, if Lamina would refuse it."""
-    from lamina.configuration.config_map import text_hash
-
     text = read_text(file)
     _own_form(text, str(file))
     typer.echo(f"{file} is valid, SHA-256 {text_hash(text)}.")
@@ -45,8 +46,6 @@ def check(file: Annotated[Path, typer.Argument(help="A configuration in any form
 @config.command("show")
 def show(kubeconfig: Kubeconfig = None) -> None:
     """Print the configuration in force in Lamina's own form: since when, its hash, and why another text is refused."""
-    from lamina.configuration.config_map import NAME, text_hash
-
     found = _in_force(kubeconfig)
     typer.echo(f"# {NAME}, SHA-256 {text_hash(found.text)}")
     since = (
@@ -67,10 +66,6 @@ def diff(
 
     Exits with 0 if they mean the same, 1 if they differ, and 2 if Lamina would refuse the file.
     """
-    import difflib
-
-    from lamina.configuration.config_map import NAME
-
     new = _own_form(read_text(file), str(file))
     found = _in_force(kubeconfig)
     if found.refusal:
@@ -89,14 +84,8 @@ def diff(
 
 def _own_form(text: str, where: str) -> str:
     """The configuration in Lamina's own form. Raises BadInput as the controller refuses it."""
-    from lamina import configuration
-    from lamina.configuration.writer import to_yaml
-
     return to_yaml(configuration.load(text, where))
 
 
-def _in_force(kubeconfig: Path | None) -> "TextInForce":
-    from lamina.cli.connection import with_cluster
-    from lamina.report.cluster_view import text_in_force
-
+def _in_force(kubeconfig: Path | None) -> TextInForce:
     return with_cluster(kubeconfig, text_in_force)

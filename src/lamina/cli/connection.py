@@ -1,17 +1,21 @@
-"""Running an operation against a cluster."""
+"""Running an operation against a cluster.
+
+The client is imported when a command connects, so that the help of a command, and a mistake in it, do not wait for it.
+"""
 
 import asyncio
 import re
 from collections.abc import Awaitable, Callable
 from pathlib import Path
-from typing import TYPE_CHECKING, TypeVar
+from typing import TypeVar
 
 import typer
 
-if TYPE_CHECKING:
-    from lamina.ports.kube.client import KubeClient
-    from lamina.report.cluster_use import ClusterUse
-    from lamina.report.cluster_view import ClusterView
+from lamina.ports.kube import ConnectedKube
+from lamina.ports.kube.errors import Refused
+from lamina.report import cluster_view
+from lamina.report.cluster_use import ClusterUse
+from lamina.report.cluster_view import ClusterView
 
 _T = TypeVar("_T")
 _SHOWN_NODES = 5
@@ -23,15 +27,14 @@ _RIGHTS = (
 )
 
 
-def with_cluster(kubeconfig: Path | None, operation: "Callable[[KubeClient], Awaitable[_T]]") -> _T:
+def with_cluster(kubeconfig: Path | None, operation: Callable[[ConnectedKube], Awaitable[_T]]) -> _T:
     """Connect, run the operation, and close the connection. Raises Outside when the cluster cannot be reached, and
     Refused with what to ask for where a right is missing."""
 
-    async def connected() -> _T:
-        from lamina.ports.kube.client import connect
-        from lamina.ports.kube.errors import Refused
+    from lamina.ports.kube import client
 
-        kube = await connect(kubeconfig)
+    async def connected() -> _T:
+        kube = await client.connect(kubeconfig)
         try:
             return await operation(kube)
         except Refused as error:
@@ -46,24 +49,29 @@ def with_cluster(kubeconfig: Path | None, operation: "Callable[[KubeClient], Awa
 
 def chosen_namespace(namespace: str, kubeconfig: Path | None) -> str:
     """The namespace that an option names, or that of the kubeconfig's context. Raises BadInput."""
-    from lamina.ports.kube.client import context_namespace
+    from lamina.ports.kube import client
 
-    return namespace or context_namespace(kubeconfig)
+    return namespace or client.context_namespace(kubeconfig)
 
 
-def read_cluster(kubeconfig: Path | None) -> "ClusterView":
+def chosen_cluster(kubeconfig: Path | None) -> str:
+    """The cluster that a command acts on, for people. Raises BadInput."""
+    from lamina.ports.kube import client
+
+    return client.cluster_name(kubeconfig)
+
+
+def read_cluster(kubeconfig: Path | None) -> ClusterView:
     """One reading of pods, grants and inventories, with a warning about a configuration that is refused.
 
     Raises BadInput where Lamina is not installed.
     """
-    from lamina.report import cluster_view
-
     cluster = with_cluster(kubeconfig, cluster_view.read)
     warn_of_refused_configuration(cluster)
     return cluster
 
 
-def warn_of_unread_nodes(cluster: "ClusterView") -> None:
+def warn_of_unread_nodes(cluster: ClusterView) -> None:
     """Print a warning where nodes may not be listed."""
     if cluster.hosts is None:
         typer.echo(
@@ -71,13 +79,13 @@ def warn_of_unread_nodes(cluster: "ClusterView") -> None:
         )
 
 
-def warn_of_refused_configuration(cluster: "ClusterView") -> None:
+def warn_of_refused_configuration(cluster: ClusterView) -> None:
     """Print a warning where the configuration in force is not that of the ConfigMap."""
     for warning in warnings(cluster):
         typer.echo(f"Warning: {warning}", err=True)
 
 
-def silent_agents(use: "ClusterUse") -> list[str]:
+def silent_agents(use: ClusterUse) -> list[str]:
     """A sentence about nodes whose agents do not say what is used, if there are any."""
     if not use.silent:
         return []
@@ -86,7 +94,7 @@ def silent_agents(use: "ClusterUse") -> list[str]:
     return [f"What GPUs use is not known of {', '.join(nodes[:_SHOWN_NODES])}{more}: {use.silent[nodes[0]]}"]
 
 
-def warnings(cluster: "ClusterView") -> list[str]:
+def warnings(cluster: ClusterView) -> list[str]:
     """Sentences about what a view lacks: the configuration in force is not that of the ConfigMap, or claims of pods may
     not be read."""
     refusal, unread = cluster.config_refusal, cluster.claims.unread

@@ -4,9 +4,13 @@ from pathlib import Path
 from typing import Annotated
 
 import typer
+import uvloop
 
 from lamina.cli.service_options import Config, Kubeconfig, LogLevel, ProtectMetrics, configure_logging
+from lamina.controller.run import run
+from lamina.controller.settings import ControllerSettings
 from lamina.dra.names import DRIVER
+from lamina.ports.listener import parse_address
 
 ExtenderBind = Annotated[
     str,
@@ -95,12 +99,6 @@ def controller(
     log_level: LogLevel = "INFO",
 ) -> None:
     """Run the controller: scheduler extender, grants and the registration of admission."""
-    import uvloop
-
-    from lamina.controller.run import run
-    from lamina.controller.settings import ControllerSettings
-    from lamina.ports.listener import parse_address
-
     configure_logging(log_level)
     settings = ControllerSettings(
         kubeconfig=kubeconfig,

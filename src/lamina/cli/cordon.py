@@ -4,7 +4,9 @@ from typing import Annotated, Any
 
 import typer.core
 
+from lamina.cli.connection import with_cluster
 from lamina.cli.options import Kubeconfig
+from lamina.defragmentation.cordon import set_cordoned
 from lamina.errors import BadInput
 
 Node = Annotated[str, typer.Argument(help="Name of the node.")]
@@ -37,9 +39,6 @@ def _only_gpus() -> None:
 @cordon.command("gpu")
 def cordon_gpu(node: Node, gpu: WhichGpu, kubeconfig: Kubeconfig = None) -> None:
     """Stop placing new work on one GPU of a node. Running containers are not affected."""
-    from lamina.cli.connection import with_cluster
-    from lamina.defragmentation.cordon import set_cordoned
-
     uuid = with_cluster(kubeconfig, lambda kube: set_cordoned(kube, node, gpu, cordoned=True))
     typer.echo(f"GPU {uuid} of node {node} is cordoned.")
 
@@ -47,8 +46,5 @@ def cordon_gpu(node: Node, gpu: WhichGpu, kubeconfig: Kubeconfig = None) -> None
 @uncordon.command("gpu")
 def uncordon_gpu(node: Node, gpu: WhichGpu, kubeconfig: Kubeconfig = None) -> None:
     """Place work on a cordoned GPU again."""
-    from lamina.cli.connection import with_cluster
-    from lamina.defragmentation.cordon import set_cordoned
-
     uuid = with_cluster(kubeconfig, lambda kube: set_cordoned(kube, node, gpu, cordoned=False))
     typer.echo(f"GPU {uuid} of node {node} is no longer cordoned.")

@@ -1,19 +1,23 @@
 """`lamina cost`: what workloads requested and used of GPUs over time, and what that costs."""
 
-from collections.abc import Iterator
-from typing import TYPE_CHECKING, Annotated
+from collections.abc import Iterator, Sequence
+from typing import Annotated
 
 import typer
+from rich.table import Table
 
+from lamina.cli.connection import warn_of_refused_configuration, with_cluster
+from lamina.cli.documents import print_document
 from lamina.cli.options import Kubeconfig, one_of
-
-if TYPE_CHECKING:
-    from collections.abc import Sequence
-
-    from lamina.core.prices import Pricing
-    from lamina.operations.cost.accounts import ClusterAccounts
-    from lamina.operations.cost.rows import CostRow
-    from lamina.ports.kube import ProxiedKube
+from lamina.cli.terminal import console, print_table
+from lamina.core.prices import Pricing
+from lamina.errors import BadInput
+from lamina.operations.cost import agents, rows
+from lamina.operations.cost import prometheus as grown
+from lamina.operations.cost.accounts import ClusterAccounts
+from lamina.operations.cost.rows import CostRow
+from lamina.ports.kube import ProxiedKube
+from lamina.report import cluster_view
 
 _OUTPUTS = ("table", "json", "yaml")
 _FIGURES = (
@@ -43,13 +47,6 @@ def cost(
 
     Without a Prometheus, the figures are all that the agents have counted.
     """
-    from lamina.cli.connection import warn_of_refused_configuration, with_cluster
-    from lamina.cli.documents import print_document
-    from lamina.errors import BadInput
-    from lamina.operations.cost import agents, rows
-    from lamina.operations.cost import prometheus as grown
-    from lamina.report import cluster_view
-
     one_of(output, _OUTPUTS, "--output")
     one_of(by, (rows.NAMESPACE, rows.WORKLOAD, rows.LABEL), "--by")
     if bool(label) != (by == rows.LABEL):
@@ -59,7 +56,7 @@ def cost(
     if since:
         grown.checked_since(since)
 
-    async def read(kube: "ProxiedKube") -> "tuple[cluster_view.ClusterView, ClusterAccounts]":
+    async def read(kube: ProxiedKube) -> tuple[cluster_view.ClusterView, ClusterAccounts]:
         cluster = await cluster_view.read(kube)
         if prometheus:
             return cluster, await grown.grown_accounts(prometheus, since)
@@ -78,11 +75,7 @@ def cost(
         _print_silent(accounts)
 
 
-def _print_table(found: "Sequence[CostRow]", idle: "CostRow | None", pricing: "Pricing", by: str) -> None:
-    from rich.table import Table
-
-    from lamina.cli.terminal import console, print_table
-
+def _print_table(found: Sequence[CostRow], idle: CostRow | None, pricing: Pricing, by: str) -> None:
     if not found and idle is None:
         console.print("Nothing was counted.")
         return
@@ -97,19 +90,17 @@ def _print_table(found: "Sequence[CostRow]", idle: "CostRow | None", pricing: "P
     console.print("MEMORY and COMPUTE are requested GPU-hours, GIB is requested GiB-hours.", soft_wrap=True)
 
 
-def _workload(row: "CostRow") -> str:
+def _workload(row: CostRow) -> str:
     return f"{row.kind}/{row.workload}" if row.workload else ""
 
 
-def _cells(row: "CostRow", pricing: "Pricing") -> Iterator[str]:
+def _cells(row: CostRow, pricing: Pricing) -> Iterator[str]:
     for name in _FIGURES:
         yield f"{getattr(row, name):.2f}"
     yield "-" if row.cost is None else f"{row.cost:.2f} {pricing.currency}".rstrip()
 
 
-def _print_silent(accounts: "ClusterAccounts") -> None:
-    from lamina.cli.terminal import console
-
+def _print_silent(accounts: ClusterAccounts) -> None:
     if accounts.silent:
         node = min(accounts.silent)
         sentence = f"Figures of {len(accounts.silent)} nodes are missing, first {node}: {accounts.silent[node]}"

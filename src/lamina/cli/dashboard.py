@@ -1,14 +1,21 @@
 """`lamina dashboard`: a live page about GPUs, shares and waiting pods, for a browser on this machine."""
 
-from typing import TYPE_CHECKING, Annotated
+from typing import Annotated
 
 import typer
 
+from lamina.cli.connection import chosen_namespace, with_cluster
 from lamina.cli.options import Kubeconfig, Namespace
 from lamina.errors import BadInput
-
-if TYPE_CHECKING:
-    from lamina.ports.kube import Kube
+from lamina.operations.dashboard.board import Board
+from lamina.operations.dashboard.feed import ClusterFeed
+from lamina.operations.dashboard.server import DashboardServer, serve
+from lamina.operations.dashboard.usage_pages import UsagePages
+from lamina.operations.dashboard.viewer_server import ViewerServer
+from lamina.operations.dashboard.viewers import DashboardViewers
+from lamina.ports.clock import SystemClock
+from lamina.ports.kube import Kube
+from lamina.ports.listener import parse_address
 
 
 def dashboard(
@@ -37,17 +44,8 @@ def dashboard(
     kubeconfig: Kubeconfig = None,
 ) -> None:
     """Serve a live, read-only page about GPUs, shares and waiting pods, on 127.0.0.1 only without --bind."""
-    from lamina.cli.connection import chosen_namespace, with_cluster
-    from lamina.operations.dashboard.board import Board
-    from lamina.operations.dashboard.feed import ClusterFeed
-    from lamina.operations.dashboard.server import DashboardServer, serve
-    from lamina.operations.dashboard.usage_pages import UsagePages
-    from lamina.operations.dashboard.viewer_server import ViewerServer
-    from lamina.operations.dashboard.viewers import DashboardViewers
-    from lamina.ports.clock import SystemClock
-    from lamina.ports.listener import parse_address
 
-    async def served(kube: "Kube") -> None:
+    async def served(kube: Kube) -> None:
         board, clock = Board(), SystemClock()
         pages = UsagePages(metrics or (), clock, board)
         writers = [ClusterFeed(kube, clock, board).run, pages.run]

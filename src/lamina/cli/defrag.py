@@ -1,13 +1,18 @@
 """`lamina defrag`: move pods so that GPUs become idle."""
 
-from typing import TYPE_CHECKING, Annotated
+from typing import Annotated
 
 import typer
 
+from lamina.cli.connection import with_cluster
 from lamina.cli.options import Kubeconfig
-
-if TYPE_CHECKING:
-    from lamina.ports.kube.client import KubeClient
+from lamina.cli.terminal import console
+from lamina.defragmentation.plan import plan
+from lamina.defragmentation.run import DefragRun
+from lamina.operations.advise.defrag import advice
+from lamina.ports.clock import SystemClock
+from lamina.ports.kube import ConnectedKube
+from lamina.report.cluster_view import read
 
 
 def defrag(
@@ -19,15 +24,8 @@ def defrag(
     kubeconfig: Kubeconfig = None,
 ) -> None:
     """Move pods so that GPUs become idle, by eviction, and stop when a pod does not move. Prints the plan first."""
-    from lamina.cli.connection import with_cluster
-    from lamina.cli.terminal import console
-    from lamina.defragmentation.plan import plan
-    from lamina.defragmentation.run import DefragRun
-    from lamina.operations.advise.defrag import advice
-    from lamina.ports.clock import SystemClock
-    from lamina.report.cluster_view import read
 
-    async def run(kube: "KubeClient") -> None:
+    async def run(kube: ConnectedKube) -> None:
         cluster = await read(kube, hosts=True)
         console.print(f"Cluster {kube.server}", soft_wrap=True, markup=False)
         for line in advice(cluster, moves):

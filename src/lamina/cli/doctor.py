@@ -1,29 +1,22 @@
 """`lamina doctor`: whether a cluster has what Lamina needs, and how to fix what is missing."""
 
-from typing import TYPE_CHECKING
+from collections.abc import Sequence
 
 import typer
+from rich.table import Table
 
+from lamina.cli.connection import with_cluster
 from lamina.cli.exit_codes import ExitCode
+from lamina.cli.lists import ListForm, ListKind, check, print_list
 from lamina.cli.options import Kubeconfig, NoHeaders, Output, SortBy
-
-if TYPE_CHECKING:
-    from collections.abc import Sequence
-
-    from rich.table import Table
-
-    from lamina.operations.doctor.finding import Finding
+from lamina.operations.doctor.examine import examine
+from lamina.operations.doctor.finding import Finding, State
 
 
 def doctor(
     output: Output = "table", sort_by: SortBy = "", no_headers: NoHeaders = False, kubeconfig: Kubeconfig = None
 ) -> None:
     """Check driver, runtime, Kubernetes, webhook, agents, scheduler and other plugins, and suggest fixes."""
-    from lamina.cli.connection import with_cluster
-    from lamina.cli.lists import ListForm, ListKind, check, print_list
-    from lamina.operations.doctor.examine import examine
-    from lamina.operations.doctor.finding import Finding, State
-
     kind = ListKind(
         row=Finding,
         table=lambda rows, wide: _table(rows),
@@ -40,9 +33,7 @@ def doctor(
         raise typer.Exit(ExitCode.NO)
 
 
-def _table(rows: "Sequence[Finding]") -> "Table":
-    from rich.table import Table
-
+def _table(rows: Sequence[Finding]) -> Table:
     table = Table("CHECK", "STATE", "FOUND", box=None, pad_edge=False)
     for finding in rows:
         table.add_row(finding.check, finding.state.value, finding.found)

@@ -2,6 +2,7 @@
 
 import msgspec
 import typer
+import yaml
 
 
 def print_document(value: object, form: str) -> None:
@@ -9,6 +10,4 @@ def print_document(value: object, form: str) -> None:
     if form == "json":
         typer.echo(msgspec.json.format(msgspec.json.encode(value), indent=2).decode())
     else:
-        import yaml
-
         typer.echo(yaml.safe_dump(msgspec.to_builtins(value), sort_keys=False, allow_unicode=True), nl=False)

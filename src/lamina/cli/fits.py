@@ -2,17 +2,23 @@
 
 import sys
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import Annotated
 
 import typer
 
+from lamina.cli.connection import chosen_namespace, warn_of_refused_configuration, warn_of_unread_nodes, with_cluster
+from lamina.cli.documents import print_document
 from lamina.cli.exit_codes import ExitCode
 from lamina.cli.options import ANSWER_OUTPUTS, AnswerOutput, Kubeconfig, Namespace, one_of
-
-if TYPE_CHECKING:
-    from lamina.dialects.groups import GroupName
-    from lamina.ports.kube import Kube
-    from lamina.report.cluster_view import ClusterView
+from lamina.cli.terminal import console
+from lamina.dialects.groups import GroupName
+from lamina.ports.kube import Kube
+from lamina.ports.user_files import read_text
+from lamina.report import cluster_view
+from lamina.report.cluster_view import ClusterView
+from lamina.report.fit_groups import read_needed
+from lamina.report.pod_templates import claim_manifests, pod_groups, pod_templates
+from lamina.report.what_fits import FitCheck
 
 _STDIN = Path("-")
 
@@ -36,20 +42,6 @@ def fits(
     or if that is not known, 2 for a manifest that cannot be read or that admission would refuse, and 3 if the cluster
     cannot be reached.
     """
-    from lamina.cli.connection import (
-        chosen_namespace,
-        warn_of_refused_configuration,
-        warn_of_unread_nodes,
-        with_cluster,
-    )
-    from lamina.cli.documents import print_document
-    from lamina.cli.terminal import console
-    from lamina.ports.user_files import read_text
-    from lamina.report import cluster_view
-    from lamina.report.fit_groups import read_needed
-    from lamina.report.pod_templates import claim_manifests, pod_groups, pod_templates
-    from lamina.report.what_fits import FitCheck
-
     one_of(output, ANSWER_OUTPUTS, "--output")
     text = sys.stdin.read() if file == _STDIN else read_text(file)
     where = "standard input" if file == _STDIN else str(file)
@@ -57,7 +49,7 @@ def fits(
     templates, groups = pod_templates(text, where, chosen), pod_groups(text, where, chosen)
     claims = claim_manifests(text, where, chosen)
 
-    async def read(kube: "Kube") -> "tuple[ClusterView, dict[GroupName, int | str]]":
+    async def read(kube: Kube) -> tuple[ClusterView, dict[GroupName, int | str]]:
         return await cluster_view.read(kube, hosts=True, claims=True), await read_needed(kube, templates, groups)
 
     cluster, needed = with_cluster(kubeconfig, read)

@@ -1,31 +1,101 @@
-"""`lamina --help`: commands grouped by who uses them. Ctrl-C ends each of them with one sentence."""
+"""The commands of `lamina`, grouped by who uses them. Ctrl-C ends each of them with one sentence.
 
-from collections.abc import Iterator
+The module of a command is imported when the command is asked for, so that it starts with what it needs alone, and
+`lamina --help` without any of them.
+"""
+
+from collections import UserDict
+from collections.abc import Iterator, Mapping
+from importlib import import_module
 from typing import Any
 
 import typer.core
+import typer.main
 
 from lamina.cli.exit_codes import Interrupted
 
 LAB = "Lab (lamina-lab)"
-GROUPS = {
-    "On one machine": ("run", "verify", "simulate", "completion"),
-    "For users of a cluster": (*("gpus", "top", "pods", "why", "fits", "dashboard", "quotas", "resize"),),
-    "Cost and advice": ("cost", "advise"),
-    "For administrators of a cluster": (
-        *("install", "scheduler-config", "config", "doctor", "mig", "cordon", "uncordon", "defrag"),
-        *("reset", "uninstall"),
-    ),
-    LAB: ("demo", "lab"),
-    "Components, started by manifests": ("agent", "controller", "admission", "mps", "mount-files", "clean-node"),
+GROUPS: Mapping[str, Mapping[str, str]] = {
+    "On one machine": {
+        "run": "Run a command under a GPU memory and compute limit.",
+        "verify": "Test on this machine that memory and compute limits hold, and what the facade costs.",
+        "simulate": "Replay pods on nodes and compare policies: allocated and stranded GPU, and which pods wait and "
+        "why.",
+        "completion": "Print a script that completes commands and options: `source <(lamina completion bash)`.",
+    },
+    "For users of a cluster": {
+        "gpus": "List GPUs: memory and compute granted, used and free, slots, mode, health, and the pods on them.",
+        "top": "Show live what GPUs and containers use: memory, peak, compute and refusals.",
+        "pods": "List pods that request GPUs: node, GPU, memory, compute, and the reason if pending.",
+        "why": "Explain why a pod is pending, per node or group of equal nodes, in numbers, or when it was refused GPU "
+        "memory.",
+        "fits": "Tell whether the pods of a manifest would fit now, on which GPUs, or what is missing in numbers.",
+        "dashboard": "Serve a live, read-only page about GPUs, shares and waiting pods, on 127.0.0.1 only without "
+        "--bind.",
+        "quotas": "List quotas on GPU memory and compute in all namespaces, with current usage.",
+        "resize": "Give running containers more or less of their GPUs, without a restart.",
+    },
+    "Cost and advice": {
+        "cost": "Show GPU-hours requested, used, borrowed and lent, and their cost by the prices of the configuration.",
+        "advise": "Suggest a way to share GPUs for a workload; subcommands give other advice.",
+    },
+    "For administrators of a cluster": {
+        "install": "Print manifests to apply: `lamina install | kubectl apply -f -`.",
+        "scheduler-config": "Print a kube-scheduler configuration with Lamina's profiles and extender.",
+        "config": "Work with configuration files and the configuration in force.",
+        "doctor": "Check driver, runtime, Kubernetes, webhook, agents, scheduler and other plugins, and suggest fixes.",
+        "mig": "Show MIG profiles and the MIG devices of nodes, and partition GPUs.",
+        "cordon": "Stop placing new work on a GPU.",
+        "uncordon": "Place work on a cordoned GPU again.",
+        "defrag": "Move pods so that GPUs become idle, by eviction, and stop when a pod does not move.",
+        "reset": "Stop offering GPUs and remove labels, annotations, resources and the webhook.",
+        "uninstall": "Remove Lamina: the webhook first, then all components and their files on nodes.",
+    },
+    LAB: {
+        "demo": "Start a lab with two GPUs, request ten shares, and show where they run and why the others wait.",
+        "lab": "Run an embedded cluster with simulated GPUs.",
+    },
+    "Components, started by manifests": {
+        "agent": "Run the node agent: device plugin and limit enforcement.",
+        "controller": "Run the controller: scheduler extender, grants and the registration of admission.",
+        "admission": "Run admission: the webhook that checks and completes the requests of new pods.",
+        "mps": "Run the MPS service: starts, asks and ends MPS daemons for the agent of this node.",
+        "mount-files": "Mount a tmpfs for the files that containers of this node write, before its agent starts.",
+        "clean-node": "Remove MPS daemons, CDI specs, sockets and state that an agent left on this node.",
+    },
 }
-"""The groups in the order of the help, with their commands."""
-_ONE_SENTENCE = 1000
-"""More characters than the first sentence of a help text has, so that none is cut."""
+"""The groups in the order of the help, with their commands and the first sentence of the help of each."""
+_OWN = [name for group, names in GROUPS.items() if group != LAB for name in names]
+_MODULES = {"scheduler-config": "install", "uncordon": "cordon"}
+"""The commands that share a module with another one, whose name the module has."""
+_SETTINGS = {"run": {"allow_interspersed_args": False}}
+
+
+class _Commands(UserDict[str, Any]):  # click's own types, or a copy of them within typer
+    """The commands by name, those of other distributions included, each loaded when it is looked up."""
+
+    def __missing__(self, name: str) -> Any:
+        if name not in _OWN:
+            raise KeyError(name)
+        self.data[name] = _load(name)
+        return self.data[name]
+
+    def __contains__(self, name: object) -> bool:
+        return name in self.data or name in _OWN
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(dict.fromkeys([*_OWN, *self.data]))
+
+    def __len__(self) -> int:
+        return len(list(iter(self)))
 
 
 class GroupedCommands(typer.core.TyperGroup):
     """A group that lists its commands under the headings of `GROUPS`, and all others under `Other`."""
+
+    def __init__(self, **settings: Any) -> None:
+        super().__init__(**settings)
+        self.commands = _Commands(self.commands)
 
     def invoke(self, ctx: Any) -> Any:
         try:
@@ -33,22 +103,27 @@ class GroupedCommands(typer.core.TyperGroup):
         except KeyboardInterrupt as stopped:
             raise Interrupted(f"{ctx.invoked_subcommand} was interrupted before it was done") from stopped
 
-    def format_commands(self, ctx: Any, formatter: Any) -> None:  # click's own types, or a copy of them within typer
-        for heading, commands in self._sections(ctx):
+    def format_commands(self, ctx: Any, formatter: Any) -> None:
+        for heading, commands in self._sections():
             with formatter.section(heading):
-                formatter.write_dl(
-                    [(name, command.get_short_help_str(limit=_ONE_SENTENCE)) for name, command in commands]
-                )
+                formatter.write_dl(commands)
 
-    def _sections(self, ctx: Any) -> Iterator[tuple[str, list[tuple[str, Any]]]]:
-        visible = {
-            name: command
-            for name in self.list_commands(ctx)
-            if (command := self.get_command(ctx, name)) is not None and not command.hidden
-        }
-        for heading, names in GROUPS.items():
-            commands = [(name, visible.pop(name)) for name in names if name in visible]
-            if commands:
+    def _sections(self) -> Iterator[tuple[str, list[tuple[str, str]]]]:
+        for heading, summaries in GROUPS.items():
+            if commands := [(name, summary) for name, summary in summaries.items() if name in self.commands]:
                 yield heading, commands
-        if visible:
-            yield "Other", list(visible.items())
+        known = {name for names in GROUPS.values() for name in names}
+        if others := [(name, self.commands[name].get_short_help_str()) for name in self.commands if name not in known]:
+            yield "Other", others
+
+
+def _load(name: str) -> Any:
+    """The command of this name: a function of its module, or a group of commands there."""
+    word = name.replace("-", "_")
+    found = getattr(import_module(f"lamina.cli.{_MODULES.get(name, word)}"), word)
+    holder = typer.Typer(rich_markup_mode=None)
+    if isinstance(found, typer.Typer):
+        holder.add_typer(found, name=name)
+    else:
+        holder.command(name, context_settings=_SETTINGS.get(name))(found)
+    return typer.main.get_group(holder).commands[name]

@@ -1,16 +1,23 @@
 """`lamina install`: the manifests of Lamina for one cluster, or its Helm chart; and `lamina scheduler-config`."""
 
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import Annotated
 
 import typer
+import yaml
 
+from lamina import configuration
+from lamina.cli.connection import with_cluster
 from lamina.cli.options import Kubeconfig
 from lamina.errors import BadInput
+from lamina.install import values as install_values
+from lamina.install.chart import chart, definitions, is_configuration, namespace, objects
+from lamina.install.scheduler_config import ExtenderAccess
+from lamina.install.scheduler_config import scheduler_config as render_config
+from lamina.install.versions import parse_version, warning_of
+from lamina.install.yaml_text import yaml_documents
+from lamina.operations.installed import InstalledCluster, configuration_change, read_installed
 from lamina.ports.user_files import read_text, write, write_new_folder
-
-if TYPE_CHECKING:
-    from lamina.operations.installed import InstalledCluster
 
 KubeVersion = Annotated[
     str, typer.Option("--kube-version", help="Kubernetes version of the cluster. Defaults to asking the cluster.")
@@ -32,9 +39,6 @@ def install(
             raise BadInput("--chart cannot be combined with --set, --values or --kube-version; pass them to helm")
         _write_chart(chart)
         return
-    from lamina.install import values as install_values
-    from lamina.operations.installed import InstalledCluster, configuration_change
-
     read = install_values.read([(str(path), read_text(path)) for path in values or ()], set_values or ())
     install_values.check_image(read)
     cluster = InstalledCluster(kube_version, None) if kube_version else _ask(kubeconfig)
@@ -69,13 +73,6 @@ def scheduler_config(
     out: Annotated[Path | None, typer.Option("--out", help="File to write. Defaults to standard output.")] = None,
 ) -> None:
     """Print a kube-scheduler configuration with Lamina's profiles and extender."""
-    import yaml
-
-    from lamina import configuration
-    from lamina.install.scheduler_config import ExtenderAccess
-    from lamina.install.scheduler_config import scheduler_config as render_config
-    from lamina.install.versions import parse_version
-
     if not kube_version:
         raise BadInput("--kube-version is required: the configuration format depends on the version of kube-scheduler")
     read = configuration.load(read_text(config), str(config)) if config is not None else configuration.DEFAULT
@@ -96,25 +93,16 @@ def scheduler_config(
 
 def _manifests(values: dict[str, object], version: str, *, keep_configuration: bool = False) -> str:
     """The objects in YAML. To keep the configuration of the cluster, the ConfigMap is left out."""
-    from lamina.install.chart import definitions, is_configuration, namespace, objects
-    from lamina.install.versions import parse_version
-    from lamina.install.yaml_text import yaml_documents
-
     documents = [namespace(), *definitions(), *objects(values, parse_version(version))]
     documents = [each for each in documents if not (keep_configuration and is_configuration(each))]
     return yaml_documents(documents)
 
 
 def _version_warning(version: str) -> str:
-    from lamina.install.versions import parse_version, warning_of
-
     return warning_of(parse_version(version))
 
 
-def _ask(kubeconfig: Path | None) -> "InstalledCluster":
-    from lamina.cli.connection import with_cluster
-    from lamina.operations.installed import read_installed
-
+def _ask(kubeconfig: Path | None) -> InstalledCluster:
     try:
         return with_cluster(kubeconfig, read_installed)
     except BadInput as problem:
@@ -122,6 +110,4 @@ def _ask(kubeconfig: Path | None) -> "InstalledCluster":
 
 
 def _write_chart(folder: Path) -> None:
-    from lamina.install.chart import chart
-
     write_new_folder(folder, chart(), "--chart")

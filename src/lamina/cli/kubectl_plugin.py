@@ -5,8 +5,13 @@ kubectl runs `kubectl-lamina` for the commands, and `kubectl_complete-lamina` fo
 
 import sys
 from collections.abc import Sequence
+from typing import Any
 
 import typer
+from typer.main import get_command
+
+from lamina.cli.completion import following, nested_in
+from lamina.cli.main import app, main
 
 NO_FILES = ":4"
 """The last line of an answer: the shell should not offer files instead."""
@@ -14,8 +19,6 @@ NO_FILES = ":4"
 
 def plugin() -> None:
     """The console script `kubectl-lamina`."""
-    from lamina.cli.main import main
-
     main("kubectl lamina")
 
 
@@ -28,16 +31,9 @@ def complete() -> None:
 
 def completions(words: Sequence[str]) -> list[str]:
     """What may stand in place of the last word."""
-    from typer.main import get_command
-
-    from lamina.cli.completion import vocabulary
-    from lamina.cli.main import app
-
     *before, last = words or [""]
-    root = get_command(app)
-    following = vocabulary(root, root.make_context("lamina", [], resilient_parsing=True))
-    command = ""
+    command: Any = get_command(app)
+    context = command.make_context("lamina", [], resilient_parsing=True)
     for word in before:
-        longer = f"{command} {word}".strip()
-        command = longer if longer in following else command
-    return [word for word in following[command] if word.startswith(last)]
+        command = nested_in(command).get(word, command)
+    return [word for word in following(command, context) if word.startswith(last)]

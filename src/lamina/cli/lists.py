@@ -1,27 +1,28 @@
 """Lists of objects: one way to print, order and follow them, for all commands that list.
 
-A command says what its rows are and how to read them; the options are the same everywhere, as kubectl has them.
+A command says what its rows are and how to read them; `list_command` adds the options, which are the same everywhere,
+as kubectl has them.
 """
 
-from collections.abc import Awaitable, Callable, Iterable, Sequence
-from typing import TYPE_CHECKING, Any, Generic, NamedTuple, TypeVar
+import inspect
+from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
+from pathlib import Path
+from typing import Any, Generic, NamedTuple, TypeVar
 
 import msgspec
 import typer
+from rich.table import Table
 
+from lamina.cli.connection import with_cluster
 from lamina.cli.documents import print_document
 from lamina.cli.exit_codes import ExitCode
-from lamina.cli.options import one_of
+from lamina.cli.options import Kubeconfig, NoHeaders, Output, Selector, SortBy, Watch, one_of
+from lamina.cli.terminal import console, print_table
 from lamina.errors import BadInput, Outside
 from lamina.name_hints import nearest
-
-if TYPE_CHECKING:
-    from pathlib import Path
-
-    from rich.table import Table
-
-    from lamina.ports.clock import Clock
-    from lamina.ports.kube.client import KubeClient
+from lamina.ports.clock import Clock, SystemClock
+from lamina.ports.kube import ConnectedKube
+from lamina.ports.kube.selectors import label_selector
 
 R = TypeVar("R", bound=msgspec.Struct)
 EVERY_S = 3.0
@@ -42,7 +43,7 @@ class ListKind(NamedTuple, Generic[R]):
     """What a command lists. `row` is the type of a row, whose fields are those of the JSON form."""
 
     row: type[R]
-    table: "Callable[[Sequence[R], bool], Table]"
+    table: Callable[[Sequence[R], bool], Table]
     """The table of rows, wide or not."""
     name: Callable[[R], str]
     """What `-o name` prints. Rows of one object have the same name."""
@@ -62,6 +63,43 @@ class ListReading(NamedTuple, Generic[R]):
     warnings: Sequence[str] = ()
 
 
+class ListedCluster(NamedTuple):
+    """What a command that lists knows of its options before it reads the cluster."""
+
+    selected: Callable[[Mapping[str, str]], bool] | None
+    """Whether labels are selected; None where none are asked for."""
+    kubeconfig: Path | None
+
+
+Listing = tuple[ListKind[R], Callable[[ConnectedKube], Awaitable[ListReading[R]]]]
+"""What is listed, and how it is read."""
+
+
+def list_command(command: Callable[..., Listing[R]]) -> Callable[..., None]:
+    """The command with the options of lists after its own. `command` gets a ListedCluster first."""
+
+    def listing(
+        selector: Selector = "",
+        output: Output = "table",
+        sort_by: SortBy = "",
+        no_headers: NoHeaders = False,
+        watch: Watch = False,
+        kubeconfig: Kubeconfig = None,
+        **own: Any,
+    ) -> None:
+        selected = label_selector(selector) if selector else None
+        kind, read = command(ListedCluster(selected, kubeconfig), **own)
+        list_objects(kind, ListForm(output, sort_by, not no_headers, watch), kubeconfig, read)
+
+    of_lists = inspect.signature(listing).parameters.values()
+    parameters = [*list(inspect.signature(command).parameters.values())[1:], *list(of_lists)[:-1]]
+    # typer reads a command's options from these.
+    listing.__signature__ = inspect.Signature(parameters)  # type: ignore[attr-defined]
+    listing.__annotations__ = {each.name: each.annotation for each in parameters}
+    listing.__doc__, listing.__name__ = command.__doc__, command.__name__
+    return listing
+
+
 def check(kind: ListKind[R], form: ListForm) -> None:
     """Raises BadInput for an output or a field that the list does not have."""
     one_of(form.output, _OUTPUTS, "--output")
@@ -74,16 +112,13 @@ def check(kind: ListKind[R], form: ListForm) -> None:
 def list_objects(
     kind: ListKind[R],
     form: ListForm,
-    kubeconfig: "Path | None",
-    read: "Callable[[KubeClient], Awaitable[ListReading[R]]]",
+    kubeconfig: Path | None,
+    read: Callable[[ConnectedKube], Awaitable[ListReading[R]]],
 ) -> None:
     """Print a list of a cluster and, if asked to, each row that changes until Ctrl-C. Raises BadInput, Outside."""
-    from lamina.cli.connection import with_cluster
-    from lamina.ports.clock import SystemClock
-
     check(kind, form)
 
-    async def listed(kube: "KubeClient") -> None:
+    async def listed(kube: ConnectedKube) -> None:
         reading = await read(kube)
         _warn(reading.warnings)
         print_list(kind, form, reading.rows, reading.notes)
@@ -120,7 +155,7 @@ async def follow(
     form: ListForm,
     first: ListReading[R],
     read: Callable[[], Awaitable[ListReading[R]]],
-    clock: "Clock",
+    clock: Clock,
 ) -> None:
     """Print each row that changes, comes or goes, until canceled.
 
@@ -158,8 +193,6 @@ def _print_changes(kind: ListKind[R], form: ListForm, rows: Sequence[R]) -> None
 
 
 def _print_table(kind: ListKind[R], form: ListForm, rows: Sequence[R]) -> None:
-    from lamina.cli.terminal import console, print_table
-
     table = kind.table(rows, form.output == "wide")
     table.show_header = form.headers
     print_table(console, table)
@@ -191,8 +224,6 @@ def _field(form: ListForm) -> str:
 
 
 def _say(sentence: str) -> None:
-    from lamina.cli.terminal import console
-
     console.print(sentence, markup=False, soft_wrap=True)
 
 

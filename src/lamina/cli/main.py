@@ -1,7 +1,4 @@
-"""`lamina`: the commands, and how errors become one sentence and an exit code.
-
-What a command needs is imported when the command runs, so that `lamina --help` and `lamina run` start quickly.
-"""
+"""`lamina`: the command line, and how errors become one sentence and an exit code."""
 
 import os
 import signal
@@ -13,37 +10,7 @@ from typing import Annotated
 import typer
 
 from lamina import __version__
-from lamina.cli import (
-    admission,
-    advise,
-    agent,
-    clean_node,
-    completion,
-    config,
-    controller,
-    cordon,
-    cost,
-    dashboard,
-    defrag,
-    doctor,
-    fits,
-    gpus,
-    install,
-    mig,
-    mount_files,
-    mps,
-    pods,
-    quotas,
-    reset,
-    resize,
-    run,
-    running_clusters,
-    simulate,
-    top,
-    uninstall,
-    verify,
-    why,
-)
+from lamina.cli import running_clusters
 from lamina.cli.exit_codes import ExitCode
 from lamina.cli.groups import GroupedCommands
 from lamina.errors import BadInput, LaminaError, NoKubeconfig
@@ -57,36 +24,6 @@ app = typer.Typer(
     pretty_exceptions_enable=False,
     rich_markup_mode=None,
 )
-app.command("run", context_settings={"allow_interspersed_args": False})(run.run)
-app.command("verify")(verify.verify)
-app.command("completion")(completion.completion)
-app.command("gpus")(gpus.gpus)
-app.command("top")(top.top)
-app.command("pods")(pods.pods)
-app.command("why")(why.why)
-app.command("fits")(fits.fits)
-app.command("dashboard")(dashboard.dashboard)
-app.command("cost")(cost.cost)
-app.command("quotas")(quotas.quotas)
-app.command("resize")(resize.resize)
-app.add_typer(advise.advise, name="advise")
-app.command("install")(install.install)
-app.command("scheduler-config")(install.scheduler_config)
-app.add_typer(config.config, name="config")
-app.command("doctor")(doctor.doctor)
-app.add_typer(mig.mig, name="mig")
-app.add_typer(cordon.cordon, name="cordon")
-app.add_typer(cordon.uncordon, name="uncordon")
-app.command("simulate")(simulate.simulate)
-app.command("defrag")(defrag.defrag)
-app.command("reset")(reset.reset)
-app.command("uninstall")(uninstall.uninstall)
-app.command("agent")(agent.agent)
-app.command("mount-files")(mount_files.mount_files)
-app.command("mps")(mps.mps)
-app.command("admission")(admission.admission)
-app.command("controller")(controller.controller)
-app.command("clean-node")(clean_node.clean_node)
 for extension in entry_points(group="lamina.commands"):  # of other distributions, such as lamina-lab
     extension.load()(app)
 

@@ -1,15 +1,15 @@
 """`lamina mig`: MIG profiles of cards, MIG devices of nodes, and applying a configuration."""
 
-from typing import TYPE_CHECKING, Annotated
+from typing import Annotated
 
 import typer
 
-from lamina.cli.options import Kubeconfig, NoHeaders, Output, Selector, SortBy, Watch
-
-if TYPE_CHECKING:
-    from lamina.cli.lists import ListReading
-    from lamina.operations.mig import MigNode
-    from lamina.ports.kube import Kube
+from lamina.cli.connection import with_cluster
+from lamina.cli.lists import ListedCluster, ListForm, Listing, ListKind, ListReading, check, list_command, print_list
+from lamina.cli.mig_tables import node_notes, node_table, profile_table
+from lamina.cli.options import Kubeconfig, NoHeaders, Output, SortBy
+from lamina.operations.mig import MigNode, ProfileEntry, mig_nodes, profile_rows, request_configuration
+from lamina.ports.kube import Kube
 
 mig = typer.Typer(help="Show MIG profiles and the MIG devices of nodes, and partition GPUs.", no_args_is_help=True)
 
@@ -22,10 +22,6 @@ def profiles(
     no_headers: NoHeaders = False,
 ) -> None:
     """List the MIG profiles of each card with their placements. Placement uses the same table."""
-    from lamina.cli.lists import ListForm, ListKind, check, print_list
-    from lamina.cli.mig_tables import profile_table
-    from lamina.operations.mig import ProfileEntry, profile_rows
-
     kind = ListKind(
         row=ProfileEntry,
         table=lambda rows, wide: profile_table(rows),
@@ -39,34 +35,23 @@ def profiles(
 
 
 @mig.command("list")
-def list_nodes(
-    selector: Selector = "",
-    output: Output = "table",
-    sort_by: SortBy = "",
-    no_headers: NoHeaders = False,
-    watch: Watch = False,
-    kubeconfig: Kubeconfig = None,
-) -> None:
+@list_command
+def list_nodes(listed: ListedCluster) -> Listing[MigNode]:
     """List nodes with MIG devices or a requested MIG configuration: its state and the devices."""
-    from lamina.cli.lists import ListForm, ListKind, ListReading, list_objects
-    from lamina.cli.mig_tables import node_notes, node_table
-    from lamina.operations.mig import MigNode, mig_nodes
-    from lamina.ports.kube.selectors import label_selector
-
-    selected = label_selector(selector) if selector else None
+    of_these = "with these labels " if listed.selected else ""
     kind = ListKind(
         row=MigNode,
         table=lambda rows, wide: node_table(rows),
         name=lambda row: f"node/{row.name}",
         title=lambda row: f"node {row.name}",
-        empty=f"No node {'with these labels ' if selector else ''}has MIG devices or a requested MIG configuration.",
+        empty=f"No node {of_these}has MIG devices or a requested MIG configuration.",
         notes=node_notes,
     )
 
-    async def read(kube: "Kube") -> "ListReading[MigNode]":
-        return ListReading(await mig_nodes(kube, selected))
+    async def read(kube: Kube) -> ListReading[MigNode]:
+        return ListReading(await mig_nodes(kube, listed.selected))
 
-    list_objects(kind, ListForm(output, sort_by, not no_headers, watch), kubeconfig, read)
+    return kind, read
 
 
 @mig.command()
@@ -78,8 +63,5 @@ def apply(
     kubeconfig: Kubeconfig = None,
 ) -> None:
     """Request a MIG configuration for a node. Its agent partitions the GPUs once they are not in use."""
-    from lamina.cli.connection import with_cluster
-    from lamina.operations.mig import request_configuration
-
     with_cluster(kubeconfig, lambda kube: request_configuration(kube, node, configuration))
     typer.echo(f"Requested {configuration} for node {node}; `lamina mig list` shows its state.")

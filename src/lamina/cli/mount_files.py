@@ -6,7 +6,11 @@ from typing import Annotated
 
 import typer
 
+from lamina.agent.containers.file_mount import provide_mount
+from lamina.agent.state.settings import AgentSettings
 from lamina.cli.service_options import LogLevel, configure_logging
+from lamina.ports.files import Files
+from lamina.ports.mounts import LinuxMounts
 
 MAX_MIB = 65536
 
@@ -23,11 +27,6 @@ def mount_files(
 ) -> None:
     """Mount a tmpfs for the files that containers of this node write, before its agent starts. One that is mounted
     stays."""
-    from lamina.agent.containers.file_mount import provide_mount
-    from lamina.agent.state.settings import AgentSettings
-    from lamina.ports.files import Files
-    from lamina.ports.mounts import LinuxMounts
-
     configure_logging(log_level)
     folder = AgentSettings(node="", state_dir=Path.cwd() / state_dir).containers
     asyncio.run(provide_mount(folder, size_mib, LinuxMounts(), Files()))

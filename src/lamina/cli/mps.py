@@ -7,6 +7,7 @@ from typing import Annotated
 import typer
 
 from lamina.cli.service_options import LogLevel, MpsSocket, configure_logging
+from lamina.mps.run import run
 from lamina.ports.mps.service_client import SOCKET
 
 
@@ -40,7 +41,5 @@ def mps(
     log_level: LogLevel = "INFO",
 ) -> None:
     """Run the MPS service: starts, asks and ends MPS daemons for the agent of this node."""
-    from lamina.mps.run import run
-
     configure_logging(log_level)
     asyncio.run(run(Path.cwd() / socket, control=control, shm_mib=shm_mib, multi_user=multi_user))

@@ -1,63 +1,52 @@
 """`lamina pods`: the pods that request GPUs, what they hold, and why pending ones wait."""
 
-from typing import TYPE_CHECKING, Annotated
+from typing import Annotated
 
 import typer
 
-from lamina.cli.options import Kubeconfig, Namespace, NoHeaders, Output, Selector, SortBy, Watch
+from lamina.cli import tables
+from lamina.cli.connection import chosen_namespace, silent_agents, warnings
+from lamina.cli.lists import ListedCluster, Listing, ListKind, ListReading, list_command
+from lamina.cli.options import Namespace
+from lamina.operations import agent_metrics
+from lamina.ports.kube import ProxiedKube
+from lamina.report import cluster_view
+from lamina.report.pods import PodRow, deleted_rows, pods_with_gpus, rows_of
+from lamina.report.refused_workloads import refused_workloads
 
-if TYPE_CHECKING:
-    from lamina.cli.lists import ListReading
-    from lamina.ports.kube import ProxiedKube
-    from lamina.report.pods import PodRow
 
-
+@list_command
 def pods(
+    listed: ListedCluster,
     namespace: Namespace = "",
     all_namespaces: Annotated[
         bool, typer.Option("--all-namespaces", "-A", help="List pods in all namespaces.")
     ] = False,
-    selector: Selector = "",
-    output: Output = "table",
-    sort_by: SortBy = "",
-    no_headers: NoHeaders = False,
-    watch: Watch = False,
-    kubeconfig: Kubeconfig = None,
-) -> None:
+) -> Listing[PodRow]:
     """List pods that request GPUs: node, GPU, memory, compute, and the reason if pending.
 
     What is used comes from the metrics of the agents; `-` is what is not known. Workloads whose pods are refused, such
     as Deployments, come last, with the sentence that refuses them.
     """
-    from lamina.cli import tables
-    from lamina.cli.connection import chosen_namespace, silent_agents, warnings
-    from lamina.cli.lists import ListForm, ListKind, ListReading, list_objects
-    from lamina.operations import agent_metrics
-    from lamina.ports.kube.selectors import label_selector
-    from lamina.report import cluster_view
-    from lamina.report.pods import PodRow, deleted_rows, pods_with_gpus, rows_of
-    from lamina.report.refused_workloads import refused_workloads
-
-    namespace = "" if all_namespaces else chosen_namespace(namespace, kubeconfig)
-    selected = label_selector(selector) if selector else None
+    namespace = "" if all_namespaces else chosen_namespace(namespace, listed.kubeconfig)
     scope = "this cluster" if all_namespaces else f"namespace {namespace}"
     kind = ListKind(
         row=PodRow,
         table=lambda rows, wide: tables.pod_table(rows, wide=wide, namespaces=all_namespaces),
         name=lambda row: row.pod if "/" in row.pod else f"pod/{row.pod}",
         title=lambda row: f"{row.namespace}/{row.pod}{' (deleted)' if row.status == 'Deleted' else ''}",
-        empty=f"No pod in {scope} requests a GPU{' and has these labels' if selector else ''}.",
+        empty=f"No pod in {scope} requests a GPU{' and has these labels' if listed.selected else ''}.",
         notes=tables.reasons,
     )
 
-    async def read(kube: "ProxiedKube") -> "ListReading[PodRow]":
+    async def read(kube: ProxiedKube) -> ListReading[PodRow]:
         cluster = await cluster_view.read(kube, claims=True)
         where = None if all_namespaces else namespace
-        shown = pods_with_gpus(cluster, where, selected)
+        shown = pods_with_gpus(cluster, where, listed.selected)
         nodes = {pod["spec"].get("nodeName") for pod in shown} & cluster.inventories.keys()
         use = await agent_metrics.read_use(kube, sorted(nodes), cluster.pods)
-        refused, unread = await refused_workloads(kube, cluster.config, where, selected)
-        rows = [*rows_of(shown, cluster, use), *deleted_rows(cluster, where, selected), *refused]
+        refused, unread = await refused_workloads(kube, cluster.config, where, listed.selected)
+        rows = [*rows_of(shown, cluster, use), *deleted_rows(cluster, where, listed.selected), *refused]
         return ListReading(rows, silent_agents(use), [*warnings(cluster), *([unread] if unread else ())])
 
-    list_objects(kind, ListForm(output, sort_by, not no_headers, watch), kubeconfig, read)
+    return kind, read

@@ -9,6 +9,7 @@ from typing import TypeVar
 
 import typer
 
+from lamina.cli.connection import chosen_cluster
 from lamina.errors import BadInput
 
 _T = TypeVar("_T")
@@ -26,9 +27,7 @@ def answered(question: Callable[[], _T], instead: str) -> _T:
 
 def confirm(effect: str, kubeconfig: Path | None, *, yes: bool, dry_run: bool) -> bool:
     """Name the cluster and what would happen, and ask. Returns whether to go on. Raises BadInput without an answer."""
-    from lamina.ports.kube.client import cluster_name
-
-    typer.echo(f"Cluster: {cluster_name(kubeconfig)}")
+    typer.echo(f"Cluster: {chosen_cluster(kubeconfig)}")
     typer.echo(effect)
     if dry_run:
         typer.echo("Dry run: nothing was changed.")

@@ -1,53 +1,36 @@
 """`lamina quotas`: the quotas of all namespaces on GPU memory and compute."""
 
-from typing import TYPE_CHECKING
+from collections.abc import Sequence
 
-from lamina.cli.options import Kubeconfig, NoHeaders, Output, Selector, SortBy, Watch
+from rich.table import Table
 
-if TYPE_CHECKING:
-    from collections.abc import Sequence
-
-    from rich.table import Table
-
-    from lamina.cli.lists import ListReading
-    from lamina.ports.kube import Kube
-    from lamina.report.quotas import QuotaRow
+from lamina.cli.connection import warnings
+from lamina.cli.lists import ListedCluster, Listing, ListKind, ListReading, list_command
+from lamina.ports.kube import Kube
+from lamina.report import cluster_view
+from lamina.report.quotas import QuotaRow, quota_rows
 
 
-def quotas(
-    selector: Selector = "",
-    output: Output = "table",
-    sort_by: SortBy = "",
-    no_headers: NoHeaders = False,
-    watch: Watch = False,
-    kubeconfig: Kubeconfig = None,
-) -> None:
+@list_command
+def quotas(listed: ListedCluster) -> Listing[QuotaRow]:
     """List quotas on GPU memory and compute in all namespaces, with current usage."""
-    from lamina.cli.connection import warnings
-    from lamina.cli.lists import ListForm, ListKind, ListReading, list_objects
-    from lamina.ports.kube.selectors import label_selector
-    from lamina.report import cluster_view
-    from lamina.report.quotas import QuotaRow, quota_rows
-
-    selected = label_selector(selector) if selector else None
+    of_these = "has these labels and " if listed.selected else ""
     kind = ListKind(
         row=QuotaRow,
         table=lambda rows, wide: _table(rows),
         name=lambda row: f"resourcequota/{row.quota}",
         title=lambda row: f"{row.resource} of quota {row.namespace}/{row.quota}",
-        empty=f"No quota in this cluster {'has these labels and ' if selector else ''}limits GPU memory or compute.",
+        empty=f"No quota in this cluster {of_these}limits GPU memory or compute.",
     )
 
-    async def read(kube: "Kube") -> "ListReading[QuotaRow]":
+    async def read(kube: Kube) -> ListReading[QuotaRow]:
         cluster = await cluster_view.read(kube)
-        return ListReading(quota_rows(cluster, selected), warnings=warnings(cluster))
+        return ListReading(quota_rows(cluster, listed.selected), warnings=warnings(cluster))
 
-    list_objects(kind, ListForm(output, sort_by, not no_headers, watch), kubeconfig, read)
+    return kind, read
 
 
-def _table(rows: "Sequence[QuotaRow]") -> "Table":
-    from rich.table import Table
-
+def _table(rows: Sequence[QuotaRow]) -> Table:
     table = Table("NAMESPACE", "QUOTA", "RESOURCE", "USED", "HARD", box=None, pad_edge=False)
     for row in rows:
         table.add_row(row.namespace, row.quota, row.resource, str(row.used), row.hard)

@@ -1,13 +1,16 @@
 """`lamina reset`: stop offering GPUs and remove what Lamina wrote into the cluster."""
 
-from typing import TYPE_CHECKING, Annotated
+from typing import Annotated
 
 import typer
 
+from lamina.cli.connection import with_cluster
 from lamina.cli.options import DryRun, Kubeconfig, Yes
-
-if TYPE_CHECKING:
-    from lamina.ports.kube import Kube
+from lamina.cli.questions import confirm
+from lamina.cli.terminal import console
+from lamina.operations.reset import Reset
+from lamina.ports.clock import SystemClock
+from lamina.ports.kube import Kube
 
 
 def reset(
@@ -23,18 +26,12 @@ def reset(
     kubeconfig: Kubeconfig = None,
 ) -> None:
     """Stop offering GPUs and remove labels, annotations, resources and the webhook. Refuses while pods use GPUs."""
-    from lamina.cli.connection import with_cluster
-    from lamina.cli.questions import confirm
-    from lamina.cli.terminal import console
-    from lamina.operations.reset import Reset
-    from lamina.ports.clock import SystemClock
-
     effect = "Nodes stop offering GPUs; labels, annotations, resources and the webhook are removed."
     more = " The configuration, the certificate and the CRDs are removed too." if everything else ""
     if not confirm(effect + more, kubeconfig, yes=yes, dry_run=dry_run):
         return
 
-    async def run(kube: "Kube") -> None:
+    async def run(kube: Kube) -> None:
         async for step in Reset(kube, SystemClock(), patience_s=patience).run(everything=everything):
             console.print(step, soft_wrap=True, markup=False)
 

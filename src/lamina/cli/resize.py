@@ -1,13 +1,14 @@
 """`lamina resize`: more or less GPU memory and compute for running pods."""
 
-from typing import TYPE_CHECKING, Annotated
+from typing import Annotated
 
 import typer
 
-from lamina.cli.options import Kubeconfig, Namespace
-
-if TYPE_CHECKING:
-    from lamina.ports.kube.client import KubeClient
+from lamina.cli.connection import chosen_namespace, with_cluster
+from lamina.cli.options import Kubeconfig, Namespace, one_of
+from lamina.operations import resize as operation
+from lamina.ports.clock import SystemClock
+from lamina.ports.kube import ConnectedKube
 
 
 def resize(
@@ -29,16 +30,11 @@ def resize(
     kubeconfig: Kubeconfig = None,
 ) -> None:
     """Give running containers more or less of their GPUs, without a restart."""
-    from lamina.cli.connection import chosen_namespace, with_cluster
-    from lamina.cli.options import one_of
-    from lamina.operations import resize as operation
-    from lamina.ports.clock import SystemClock
-
     one_of(when_held, ("refuse", "wait"), "--when-held")
     chosen = chosen_namespace(namespace, kubeconfig)
     size = operation.Resize(container, memory, cores, waits=when_held == "wait")
 
-    async def resized(kube: "KubeClient") -> None:
+    async def resized(kube: ConnectedKube) -> None:
         if "/" in which:
             lines = operation.resize_workload(kube, SystemClock(), chosen, which, size, rollout=rollout, wait=wait)
             async for line in lines:

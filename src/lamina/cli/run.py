@@ -5,6 +5,8 @@ from typing import Annotated
 
 import typer
 
+from lamina.enforcement.run import run as run_limited
+
 
 def run(
     command: Annotated[list[str], typer.Argument(help="Command and arguments, after --.")],
@@ -26,6 +28,4 @@ def run(
     ] = "",
 ) -> None:
     """Run a command under a GPU memory and compute limit."""
-    from lamina.enforcement.run import run
-
-    sys.exit(run(command, memory=memory, gpu=gpu, simulate=simulate or None, cores=cores, policy=policy))
+    sys.exit(run_limited(command, memory=memory, gpu=gpu, simulate=simulate or None, cores=cores, policy=policy))

@@ -2,15 +2,24 @@
 
 from collections.abc import Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import Annotated
 
+import msgspec
 import typer
+from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn
+from rich.table import Table
 
+from lamina.cli.chart_rows import print_charts
+from lamina.cli.terminal import console, print_table
+from lamina.configuration import DEFAULT, load
 from lamina.errors import BadInput
+from lamina.operations.charts import svg_file
+from lamina.operations.simulate import Result, SimNode, SimPod, read_nodes, read_pods
+from lamina.operations.simulate.picture import charts, page
+from lamina.operations.simulate.what_if import added, shared, whole, without
+from lamina.operations.simulate.without_mig import without_mig
 from lamina.ports.user_files import read_text, write
-
-if TYPE_CHECKING:
-    from lamina.operations.simulate import Result, SimNode, SimPod
+from lamina.simulation.replay import check_policy, replay
 
 _MOST_REASONS = 10
 
@@ -50,13 +59,6 @@ def simulate(
 
     Whether a manifest fits into a cluster now is what `lamina fits -f FILE` says.
     """
-    import msgspec
-
-    from lamina.cli.terminal import console
-    from lamina.operations.charts import svg_file
-    from lamina.operations.simulate.picture import charts, page
-    from lamina.simulation.replay import check_policy
-
     if nodes is None or pods is None:
         raise _missing("--nodes" if nodes is None else "--pods")
     policies = policy or ["binpack", "packing"]
@@ -67,8 +69,6 @@ def simulate(
     if mode not in ("quota", "whole"):
         raise BadInput(f"--mode must be quota or whole, got {mode!r}")
     if mode == "whole":
-        from lamina.operations.simulate.what_if import whole
-
         coming = whole(coming)
     results = _replayed(made, coming, policies, departures=departures, keep=keep)
     gpus = sum(len(node.gpus) for node in made)
@@ -92,12 +92,8 @@ def _missing(option: str) -> BadInput:
     )
 
 
-def _input(nodes: Path, pods: Path, config: Path | None) -> "tuple[list[SimNode], list[SimPod], list[str]]":
+def _input(nodes: Path, pods: Path, config: Path | None) -> tuple[list[SimNode], list[SimPod], list[str]]:
     """Nodes, pods, and sentences about what of the files is left out."""
-    from lamina.configuration import DEFAULT, load
-    from lamina.operations.simulate import read_nodes, read_pods
-    from lamina.operations.simulate.without_mig import without_mig
-
     settings = DEFAULT if config is None else load(read_text(config, "--config"), str(config))
     made, coming, missing = without_mig(read_nodes(nodes), read_pods(pods, settings))
     if not coming:
@@ -106,15 +102,13 @@ def _input(nodes: Path, pods: Path, config: Path | None) -> "tuple[list[SimNode]
 
 
 def _what_if(
-    nodes: "list[SimNode]",
+    nodes: list[SimNode],
     add: Sequence[str],
     remove: Sequence[str],
     slots: int | None,
     memory_scaling: float | None,
     core_scaling: float | None,
-) -> "list[SimNode]":
-    from lamina.operations.simulate.what_if import added, shared, without
-
+) -> list[SimNode]:
     for pattern in remove:
         nodes = without(nodes, pattern)
     for written in add:
@@ -125,13 +119,8 @@ def _what_if(
 
 
 def _replayed(
-    nodes: "list[SimNode]", pods: "list[SimPod]", policies: Sequence[str], *, departures: bool, keep: bool
-) -> "list[Result]":
-    from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn
-
-    from lamina.cli.terminal import console
-    from lamina.simulation.replay import replay
-
+    nodes: list[SimNode], pods: list[SimPod], policies: Sequence[str], *, departures: bool, keep: bool
+) -> list[Result]:
     columns = (TextColumn("{task.description}"), BarColumn(), MofNCompleteColumn(), TimeElapsedColumn())
     with Progress(*columns, console=console, transient=True) as bar:
         results = []
@@ -145,13 +134,7 @@ def _replayed(
     return results
 
 
-def _print(results: "Sequence[Result]") -> None:
-    from rich.table import Table
-
-    from lamina.cli.chart_rows import print_charts
-    from lamina.cli.terminal import console, print_table
-    from lamina.operations.simulate.picture import charts
-
+def _print(results: Sequence[Result]) -> None:
     table = Table("POLICY", "ASKED", "ALLOCATED", "STRANDED", "PLACED", "WAITING", box=None, pad_edge=False)
     for result in results:
         end = result.end

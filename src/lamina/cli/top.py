@@ -2,16 +2,22 @@
 
 import asyncio
 import sys
-from typing import TYPE_CHECKING, Annotated
+from typing import Annotated
 
 import typer
 
+from lamina.cli import terminal_keys
+from lamina.cli.connection import with_cluster
 from lamina.cli.options import Kubeconfig, one_of
-
-if TYPE_CHECKING:
-    from lamina.cli.top_screen import TopScreen
-    from lamina.ports.clock import Clock
-    from lamina.ports.kube import ProxiedKube
+from lamina.cli.top_screen import ORDERS, TopReading, TopScreen
+from lamina.errors import BadInput, LaminaError
+from lamina.operations import agent_metrics
+from lamina.ports.clock import Clock, SystemClock
+from lamina.ports.kube import ProxiedKube
+from lamina.ports.kube.moments import rfc3339
+from lamina.report import cluster_view
+from lamina.report.gpus import gpu_rows
+from lamina.report.shares import all_shares
 
 _WIDTH_OF_A_FILE = 160
 
@@ -31,11 +37,6 @@ def top(
 
     Keys: q quits, g shows GPUs, p pods, s sorts by the next column, r reverses, / filters, such as `node=n1 web`.
     """
-    from lamina.cli.connection import with_cluster
-    from lamina.cli.top_screen import ORDERS, TopScreen
-    from lamina.errors import BadInput
-    from lamina.ports.clock import SystemClock
-
     one_of(sort, ORDERS, "--sort")
     chosen = {"node": node, "namespace": namespace, "pod": pod, "model": model}
     words = [f"{key}={part}" for key, value in chosen.items() for part in value.split()]
@@ -51,25 +52,16 @@ def top(
     with_cluster(kubeconfig, lambda kube: _show(kube, screen, every))
 
 
-async def read_once(kube: "ProxiedKube", screen: "TopScreen", clock: "Clock") -> None:
+async def read_once(kube: ProxiedKube, screen: TopScreen, clock: Clock) -> None:
     """Read the cluster into the screen. Raises Outside, BadInput."""
-    from lamina.cli.top_screen import TopReading
-    from lamina.operations import agent_metrics
-    from lamina.ports.kube.moments import rfc3339
-    from lamina.report import cluster_view
-    from lamina.report.gpus import gpu_rows
-    from lamina.report.shares import all_shares
-
     cluster = await cluster_view.read(kube, claims=True)
     use = await agent_metrics.read_use(kube, cluster.inventories, cluster.pods)
     moment = rfc3339(clock.wall()).partition("T")[2]
     screen.usage = TopReading(gpu_rows(cluster, use), all_shares(cluster, use), moment, len(use.silent))
 
 
-async def refresh(kube: "ProxiedKube", screen: "TopScreen", clock: "Clock") -> None:
+async def refresh(kube: ProxiedKube, screen: TopScreen, clock: Clock) -> None:
     """Read the cluster; where that fails, the screen keeps what it had and warns until the cluster answers again."""
-    from lamina.errors import LaminaError
-
     try:
         await read_once(kube, screen, clock)
         screen.warning = ""
@@ -77,11 +69,8 @@ async def refresh(kube: "ProxiedKube", screen: "TopScreen", clock: "Clock") -> N
         screen.warning = str(error)
 
 
-async def _show(kube: "ProxiedKube", screen: "TopScreen", every: float) -> None:
+async def _show(kube: ProxiedKube, screen: TopScreen, every: float) -> None:
     """Show the screen until a key ends it."""
-    from lamina.cli import terminal_keys
-    from lamina.ports.clock import SystemClock
-
     changed = asyncio.Event()
 
     def pressed(key: str) -> None:

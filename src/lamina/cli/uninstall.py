@@ -1,14 +1,17 @@
 """`lamina uninstall`: remove everything that an installation created, from the cluster and from its nodes."""
 
-from typing import TYPE_CHECKING, Annotated
+from typing import Annotated
 
 import typer
 
+from lamina.cli.connection import with_cluster
 from lamina.cli.exit_codes import ExitCode
 from lamina.cli.options import DryRun, Kubeconfig, Yes
-
-if TYPE_CHECKING:
-    from lamina.ports.kube import Kube
+from lamina.cli.questions import confirm
+from lamina.cli.terminal import console
+from lamina.operations.uninstall import Uninstall
+from lamina.ports.clock import SystemClock
+from lamina.ports.kube import Kube
 
 
 def uninstall(
@@ -31,17 +34,11 @@ def uninstall(
     kubeconfig: Kubeconfig = None,
 ) -> None:
     """Remove Lamina: the webhook first, then all components and their files on nodes. Refuses while pods use GPUs."""
-    from lamina.cli.connection import with_cluster
-    from lamina.cli.questions import confirm
-    from lamina.cli.terminal import console
-    from lamina.operations.uninstall import Uninstall
-    from lamina.ports.clock import SystemClock
-
     effect = "Lamina is removed, with its configuration, its CRDs and their objects, and its files on nodes."
     if not confirm(effect, kubeconfig, yes=yes, dry_run=dry_run):
         return
 
-    async def run(kube: "Kube") -> list[str]:
+    async def run(kube: Kube) -> list[str]:
         removal = Uninstall(kube, SystemClock(), patience_s=patience)
         async for step in removal.run(force=force, kubelets=kubelets):
             console.print(step, soft_wrap=True, markup=False)

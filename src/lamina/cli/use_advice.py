@@ -1,47 +1,34 @@
 """`lamina advise shares` and `lamina advise idle`: advice by what containers used over time."""
 
-from collections.abc import Callable, Sequence
-from typing import TYPE_CHECKING, Annotated, TypeVar
+from collections.abc import Awaitable, Callable, Sequence
+from typing import Annotated, TypeVar
 
 import msgspec
 import typer
+from rich.table import Table
 
-from lamina.cli.options import Kubeconfig, NoHeaders, Output, Selector, SortBy, Watch
-
-if TYPE_CHECKING:
-    from pathlib import Path
-
-    from rich.table import Table
-
-    from lamina.cli.lists import ListForm, ListKind, ListReading
-    from lamina.operations.advise.shares import IdleShare, ShareAdvice
-    from lamina.operations.advise.use_histories import UseOverTime
-    from lamina.ports.kube import ProxiedKube
-    from lamina.report.cluster_view import ClusterView
+from lamina.cli.connection import warnings
+from lamina.cli.lists import ListedCluster, Listing, ListKind, ListReading, list_command
+from lamina.operations.advise.shares import IdleShare, ShareAdvice, advise_shares, idle_shares
+from lamina.operations.advise.use_histories import UseOverTime, read_use_over_time
+from lamina.ports.kube import ProxiedKube
+from lamina.report import cluster_view
+from lamina.report.cluster_view import ClusterView
 
 R = TypeVar("R", bound=msgspec.Struct)
 _HOUR_S = 3600
 OneNamespace = Annotated[str, typer.Option("--namespace", "-n", help="Only this namespace.", show_default=False)]
 
 
+@list_command
 def shares(
+    listed: ListedCluster,
     namespace: OneNamespace = "",
     hours: Annotated[
         float, typer.Option("--hours", min=0, help="Only containers whose use is known for so many hours.")
     ] = 24.0,
-    selector: Selector = "",
-    output: Output = "table",
-    sort_by: SortBy = "",
-    no_headers: NoHeaders = False,
-    watch: Watch = False,
-    kubeconfig: Kubeconfig = None,
-) -> None:
+) -> Listing[ShareAdvice]:
     """Suggest what workloads could request by what they used in the last one to two weeks."""
-    from lamina.cli.lists import ListForm, ListKind
-    from lamina.operations.advise.shares import ShareAdvice, advise_shares
-    from lamina.ports.kube.selectors import label_selector
-
-    selected = label_selector(selector) if selector else None
     kind = ListKind(
         row=ShareAdvice,
         table=lambda rows, wide: _share_table(rows),
@@ -50,35 +37,22 @@ def shares(
         empty="No workload requests more than it used, as far as its use is known.",
         notes=lambda rows: [_gain(rows)],
     )
-    form = ListForm(output, sort_by, not no_headers, watch)
-    _list(
-        kind,
-        form,
-        kubeconfig,
-        lambda cluster, use: advise_shares(
-            cluster, use, namespace=namespace, selected=selected, least_s=hours * _HOUR_S
-        ),
-    )
+
+    def rows(cluster: ClusterView, use: UseOverTime) -> Sequence[ShareAdvice]:
+        return advise_shares(cluster, use, namespace=namespace, selected=listed.selected, min_s=hours * _HOUR_S)
+
+    return kind, _reading(rows)
 
 
+@list_command
 def idle(
+    listed: ListedCluster,
     namespace: OneNamespace = "",
     hours: Annotated[
         float, typer.Option("--hours", min=0, help="Only pods that have not used a GPU for so many hours.")
     ] = 1.0,
-    selector: Selector = "",
-    output: Output = "table",
-    sort_by: SortBy = "",
-    no_headers: NoHeaders = False,
-    watch: Watch = False,
-    kubeconfig: Kubeconfig = None,
-) -> None:
+) -> Listing[IdleShare]:
     """List pods that hold GPUs and run nothing on them."""
-    from lamina.cli.lists import ListForm, ListKind
-    from lamina.operations.advise.shares import IdleShare, idle_shares
-    from lamina.ports.kube.selectors import label_selector
-
-    selected = label_selector(selector) if selector else None
     kind = ListKind(
         row=IdleShare,
         table=lambda rows, wide: _idle_table(rows),
@@ -86,38 +60,27 @@ def idle(
         title=lambda row: f"{row.namespace}/{row.pod} on GPU {row.gpu}",
         empty="No pod has been idle for so long, as far as its use is known.",
     )
-    form = ListForm(output, sort_by, not no_headers, watch)
-    least_s = hours * _HOUR_S
-    _list(
-        kind,
-        form,
-        kubeconfig,
-        lambda cluster, use: idle_shares(cluster, use, namespace=namespace, selected=selected, least_s=least_s),
-    )
+
+    def rows(cluster: ClusterView, use: UseOverTime) -> Sequence[IdleShare]:
+        return idle_shares(cluster, use, namespace=namespace, selected=listed.selected, min_s=hours * _HOUR_S)
+
+    return kind, _reading(rows)
 
 
-def _list(
-    kind: "ListKind[R]",
-    form: "ListForm",
-    kubeconfig: "Path | None",
-    rows: "Callable[[ClusterView, UseOverTime], Sequence[R]]",
-) -> None:
-    from lamina.cli.connection import warnings
-    from lamina.cli.lists import ListReading, list_objects
-    from lamina.operations.advise.use_histories import read_use_over_time
-    from lamina.report import cluster_view
+def _reading(
+    rows: Callable[[ClusterView, UseOverTime], Sequence[R]],
+) -> Callable[[ProxiedKube], Awaitable[ListReading[R]]]:
+    """Reads the cluster and what its containers used, and makes the rows of it."""
 
-    async def read(kube: "ProxiedKube") -> "ListReading[R]":
+    async def read(kube: ProxiedKube) -> ListReading[R]:
         cluster = await cluster_view.read(kube)
         use = await read_use_over_time(kube, cluster.inventories, cluster.pods)
         return ListReading(rows(cluster, use), _silent(use), warnings(cluster))
 
-    list_objects(kind, form, kubeconfig, read)
+    return read
 
 
-def _share_table(rows: "Sequence[ShareAdvice]") -> "Table":
-    from rich.table import Table
-
+def _share_table(rows: Sequence[ShareAdvice]) -> Table:
     head = ("NAMESPACE", "WORKLOAD", "CONTAINER", "SHARES", "MEMORY", "PEAK", "COULD", "COMPUTE", "P99", "COULD")
     table = Table(*head, box=None, pad_edge=False)
     for row in rows:
@@ -130,14 +93,12 @@ def _share_table(rows: "Sequence[ShareAdvice]") -> "Table":
     return table
 
 
-def _gain(rows: "Sequence[ShareAdvice]") -> str:
+def _gain(rows: Sequence[ShareAdvice]) -> str:
     memory, compute = sum(row.memory_gain for row in rows), sum(row.compute_gain for row in rows)
     return f"This would free the memory of {memory:.1f} GPUs and the compute of {compute:.1f} GPUs."
 
 
-def _idle_table(rows: "Sequence[IdleShare]") -> "Table":
-    from rich.table import Table
-
+def _idle_table(rows: Sequence[IdleShare]) -> Table:
     table = Table("NAMESPACE", "POD", "WORKLOAD", "NODE", "GPU", "MEMORY", "IDLE", box=None, pad_edge=False)
     for row in rows:
         gpu = row.gpu if row.index is None else str(row.index)
@@ -148,7 +109,7 @@ def _idle_table(rows: "Sequence[IdleShare]") -> "Table":
     return table
 
 
-def _silent(use: "UseOverTime") -> list[str]:
+def _silent(use: UseOverTime) -> list[str]:
     if not use.silent:
         return []
     node, number = min(use.silent), len(use.silent)

@@ -1,19 +1,25 @@
 """`lamina verify`: whether limits hold on this machine."""
 
 import json
+import platform
+from datetime import UTC, datetime
+from importlib.metadata import version
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import Annotated
 
 import msgspec
 import typer
+from rich.table import Table
 
+from lamina.cli.chart_rows import print_charts
 from lamina.cli.exit_codes import ExitCode
+from lamina.cli.terminal import console, print_table
+from lamina.core.quantities import parse_memory_mib
+from lamina.errors import BadInput
+from lamina.operations.verify import run as checks
+from lamina.operations.verify.report import HEAD, cells, charts, page
+from lamina.operations.verify.rows import CheckResult
 from lamina.ports.user_files import check_writable, write
-
-if TYPE_CHECKING:
-    from rich.table import Table
-
-    from lamina.operations.verify.rows import CheckResult
 
 
 def verify(
@@ -35,17 +41,11 @@ def verify(
     ] = None,
 ) -> None:
     """Test on this machine that memory and compute limits hold, and what the facade costs."""
-    from lamina.cli.chart_rows import print_charts
-    from lamina.cli.terminal import console, print_table
-    from lamina.core.quantities import parse_memory_mib
-    from lamina.operations.verify.report import charts
-    from lamina.operations.verify.run import verify
-
     for path, option in ((file, "--json"), (html, "--html")):
         if path is not None:
             check_writable(path, option)  # report an unwritable path before the measurement, not after it
     measured = ("30,70", 2.0) if quick else (shares, seconds)
-    rows = verify(
+    rows = checks.verify(
         gpu=gpu,
         simulate=simulate or None,
         memory_mib=parse_memory_mib(memory, where="--memory"),
@@ -72,31 +72,19 @@ def verify(
 
 
 def _shares(text: str) -> tuple[int, ...]:
-    from lamina.errors import BadInput
-
     words = text.split(",")
     if not all(word.isascii() and word.isdigit() for word in words):
         raise BadInput(f"--shares must be integers separated by commas, such as 10,50, got {text!r}")
     return tuple(map(int, words))
 
 
-def _page(rows: "list[CheckResult]") -> bytes:
+def _page(rows: list[CheckResult]) -> bytes:
     """The page, with the version of Lamina, the kernel and the time."""
-    import platform
-    from datetime import UTC, datetime
-    from importlib.metadata import version
-
-    from lamina.operations.verify.report import page
-
     when = datetime.now(UTC).strftime("%Y-%m-%d %H:%M UTC")
     return page(rows, {"time": when, "Lamina": version("lamina"), "system": platform.platform()})
 
 
-def _table(rows: "list[CheckResult]") -> "Table":
-    from rich.table import Table
-
-    from lamina.operations.verify.report import HEAD, cells
-
+def _table(rows: list[CheckResult]) -> Table:
     table = Table(box=None, pad_edge=False)
     for column in HEAD:
         table.add_column(column.upper(), justify="right" if column in ("limit", "measured", "error") else "left")

@@ -1,14 +1,19 @@
 """`lamina why`: why a pod, or the pods of a workload, are pending."""
 
-from typing import TYPE_CHECKING, Annotated
+from typing import Annotated
 
 import typer
 
+from lamina.cli.connection import chosen_namespace, warn_of_refused_configuration, warn_of_unread_nodes, with_cluster
+from lamina.cli.documents import print_document
 from lamina.cli.exit_codes import ExitCode
 from lamina.cli.options import ANSWER_OUTPUTS, AnswerOutput, Kubeconfig, Namespace, one_of
-
-if TYPE_CHECKING:
-    from lamina.ports.kube import Kube
+from lamina.cli.terminal import console
+from lamina.operations import workloads
+from lamina.ports.kube import Kube
+from lamina.report import cluster_view, reasons
+from lamina.report.device_taint_rules import taint_lines
+from lamina.report.refused_memory import last_refusal
 
 
 def why(
@@ -24,23 +29,10 @@ def why(
     Exits with 0 if the pod has a place and its containers start, 1 if it is pending, refused or cannot start, 2 if
     there is no such pod, and 3 if the cluster cannot be reached. Of a workload, that holds for all of its pods.
     """
-    from lamina.cli.connection import (
-        chosen_namespace,
-        warn_of_refused_configuration,
-        warn_of_unread_nodes,
-        with_cluster,
-    )
-    from lamina.cli.documents import print_document
-    from lamina.cli.terminal import console
-    from lamina.operations import workloads
-    from lamina.report import cluster_view, reasons
-    from lamina.report.device_taint_rules import taint_lines
-    from lamina.report.refused_memory import last_refusal
-
     one_of(output, ANSWER_OUTPUTS, "--output")
     chosen = chosen_namespace(namespace, kubeconfig)
 
-    async def explain(kube: "Kube") -> workloads.Explained:
+    async def explain(kube: Kube) -> workloads.Explained:
         cluster = await cluster_view.read(kube, hosts=True, claims=True)
         warn_of_refused_configuration(cluster)
         warn_of_unread_nodes(cluster)

@@ -1,15 +1,12 @@
 """What `lamina install` has to know about a cluster: its version, and the configuration that it has."""
 
 from collections.abc import Mapping
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import Any, NamedTuple
 
 from lamina.configuration import CONFIG_MAP, CONFIG_MAP_KEY, CONFIG_MAP_NAMESPACE
 from lamina.configuration.yaml_documents import load_mapping
 from lamina.errors import BadInput
-from lamina.ports.kube import CONFIG_MAPS, NotFound
-
-if TYPE_CHECKING:
-    from lamina.ports.kube.client import KubeClient
+from lamina.ports.kube import CONFIG_MAPS, ConnectedKube, NotFound
 
 _WHERE = f"ConfigMap {CONFIG_MAP_NAMESPACE}/{CONFIG_MAP}"
 
@@ -29,7 +26,7 @@ class ConfigurationChange(NamedTuple):
     warning: str
 
 
-async def read_installed(kube: "KubeClient") -> InstalledCluster:
+async def read_installed(kube: ConnectedKube) -> InstalledCluster:
     """Raises Outside."""
     version = str((await kube.version())["gitVersion"])
     try:

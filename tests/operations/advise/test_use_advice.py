@@ -61,7 +61,7 @@ async def test_a_whole_gpu_counts_with_all_of_its_compute() -> None:
 
 async def test_what_is_not_known_for_long_enough_is_left_out() -> None:
     seen, use = await view(replica("a")), used(memory_peak_mib=100)
-    assert advise_shares(seen, use, least_s=100_000) == []
+    assert advise_shares(seen, use, min_s=100_000) == []
     assert advise_shares(seen, use, namespace="other") == []
     assert advise_shares(seen, UseOverTime()) == []
     cut = replica("a", 4864, 0, mode="mig", mig={"profile": "1g.5gb", "start": 0})
@@ -71,12 +71,12 @@ async def test_what_is_not_known_for_long_enough_is_left_out() -> None:
 async def test_idle_pods_are_listed_the_longest_first() -> None:
     seen = await view(replica("a"), replica("b"), replica("c"))
     idle = {("default", name, "GPU-n-0"): 100.0 * number for number, name in enumerate("abc", start=1)}
-    rows = idle_shares(seen, UseOverTime(idle_s=idle), least_s=200)
+    rows = idle_shares(seen, UseOverTime(idle_s=idle), min_s=200)
     assert [(row.pod, row.idle_s, row.index, row.memory_mib) for row in rows] == [
         ("c", 300.0, 0, 8000),
         ("b", 200.0, 0, 8000),
     ]
-    assert idle_shares(seen, UseOverTime(idle_s=idle), namespace="x", least_s=0) == []
+    assert idle_shares(seen, UseOverTime(idle_s=idle), namespace="x", min_s=0) == []
 
 
 async def test_the_figures_of_nodes_are_put_together() -> None:

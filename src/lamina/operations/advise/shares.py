@@ -70,9 +70,9 @@ def advise_shares(
     *,
     namespace: str = "",
     selected: Selected | None = None,
-    least_s: float = 0.0,
+    min_s: float = 0.0,
 ) -> list[ShareAdvice]:
-    """The largest gain first. Only containers whose use is known for `least_s` seconds, without MIG devices; with
+    """The largest gain first. Only containers whose use is known for `min_s` seconds, without MIG devices; with
     `selected` only of pods with such labels."""
     capacity = {gpu.uuid: gpu.memory_mib or 0 for each in cluster.inventories.values() for gpu in each.gpus}
     found: dict[HistoryOwner, ShareAdvice] = {}
@@ -80,7 +80,7 @@ def advise_shares(
         of = workload_of(held.pod)
         owner = HistoryOwner(held.pod["metadata"]["namespace"], of.kind, of.name, held.container.name)
         history = use.histories.get(owner)
-        if history is None or history.observed_s < least_s or held.share.mode is Mode.MIG:
+        if history is None or history.observed_s < min_s or held.share.mode is Mode.MIG:
             continue
         found[owner] = _with_share(found.get(owner), owner, history, held, capacity.get(held.share.gpu, 0))
     gaining = [advice for advice in found.values() if advice.memory_gain > 0 or advice.compute_gain > 0]
@@ -88,9 +88,9 @@ def advise_shares(
 
 
 def idle_shares(
-    cluster: ClusterView, use: UseOverTime, *, namespace: str = "", selected: Selected | None = None, least_s: float
+    cluster: ClusterView, use: UseOverTime, *, namespace: str = "", selected: Selected | None = None, min_s: float
 ) -> list[IdleShare]:
-    """The pods that have not used a GPU of theirs for `least_s` seconds, the longest first; with `selected` only those
+    """The pods that have not used a GPU of theirs for `min_s` seconds, the longest first; with `selected` only those
     with such labels."""
     indices = {gpu.uuid: gpu.index for each in cluster.inventories.values() for gpu in each.gpus}
     found: dict[tuple[str, str, str], IdleShare] = {}
@@ -98,7 +98,7 @@ def idle_shares(
         meta, gpu = held.pod["metadata"], held.share.gpu
         key = meta["namespace"], meta["name"], gpu
         idle_s = use.idle_s.get(key)
-        if idle_s is None or idle_s < least_s:
+        if idle_s is None or idle_s < min_s:
             continue
         of, before = workload_of(held.pod), found.get(key)
         found[key] = IdleShare(

@@ -9,6 +9,7 @@ from lamina.ports.kube.events import EventRecorder
 from lamina.ports.kube.follow import Followed, follow
 from lamina.ports.kube.protocol import (
     BindingMetadata,
+    ConnectedKube,
     Kube,
     Listing,
     Object,
@@ -97,6 +98,7 @@ __all__ = [
     "AlreadyExists",
     "BindingMetadata",
     "Conflict",
+    "ConnectedKube",
     "EventRecorder",
     "Followed",
     "Gone",

@@ -124,3 +124,13 @@ class ProxiedKube(Kube, Protocol):
     async def proxied(self, resource: Resource, name: str, path: str, *, namespace: str = "") -> bytes:
         """What a pod or node answers at `path`. `name` is its name and a port, such as `agent-x7k2p:9394`."""
         ...
+
+
+class ConnectedKube(ProxiedKube, Protocol):
+    """A server that a command is connected to, with its address."""
+
+    server: str
+
+    async def version(self) -> Object:
+        """What the server says of its version."""
+        ...
