@@ -19,8 +19,7 @@ from msgspec import Struct
 from rich.console import Console
 from rich.table import Table
 
-from lamina.cli.chart_rows import print_charts
-from lamina.cli.terminal import print_table
+from lamina.cli.terminal import print_charts, print_table
 from lamina.operations.charts import Bar, BarChart, HtmlTable, html_page
 
 FLOORS = Path(__file__).with_name("floors.toml")

@@ -4,7 +4,7 @@ from typing import Any
 
 import pytest
 
-from lamina.cli.terminal_keys import frame, keys_in
+from lamina.cli.top import frame, keys_in
 from lamina.cli.top_screen import ORDERS, TopReading, TopScreen, parse_filter
 from lamina.errors import BadInput
 from lamina.report.gpus import GpuRow

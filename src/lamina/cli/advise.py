@@ -12,8 +12,7 @@ from lamina.cli import use_advice
 from lamina.cli.connection import read_cluster
 from lamina.cli.lists import ListForm, ListKind, check, print_list
 from lamina.cli.options import Kubeconfig, NoHeaders, SortBy
-from lamina.cli.questions import answered
-from lamina.cli.terminal import console, print_table
+from lamina.cli.terminal import answered, console, print_table
 from lamina.core.mig_cards import MIG_CARDS
 from lamina.errors import BadInput
 from lamina.operations.advise import mechanisms

@@ -1,4 +1,4 @@
-"""`lamina clean-node`: remove what an agent left on this node."""
+"""`lamina clean-node` and `lamina mount-files`: what runs on a node before its agent starts and after it is gone."""
 
 import asyncio
 import time
@@ -8,10 +8,11 @@ from typing import Annotated
 import typer
 
 from lamina.agent.cleanup import leftovers
-from lamina.agent.containers.file_mount import remove_mount
+from lamina.agent.containers.file_mount import provide_mount, remove_mount
 from lamina.agent.mps.lifecycle import end_daemons
 from lamina.agent.state.settings import AgentSettings
 from lamina.cli.exit_codes import ExitCode
+from lamina.cli.service_options import LogLevel, configure_logging
 from lamina.errors import BadInput
 from lamina.mps.local_daemons import local_daemons
 from lamina.ports.clock import SystemClock
@@ -73,3 +74,23 @@ async def _end_daemons(state_dir: Path) -> list[str]:
         return await end_daemons(settings.mps, local_daemons(CONTROL, 0), nvml, Files(), SystemClock())
     finally:
         await nvml.close()
+
+
+MAX_MIB = 65536
+
+
+def mount_files(
+    state_dir: Annotated[
+        Path, typer.Option("--state-dir", envvar="LAMINA_STATE_DIR", help="Directory of the agent on the host.")
+    ],
+    size_mib: Annotated[
+        int,
+        typer.Option("--size-mib", envvar="LAMINA_FILES_MIB", min=1, max=MAX_MIB, help="Size of the tmpfs in MiB."),
+    ] = 64,
+    log_level: LogLevel = "INFO",
+) -> None:
+    """Mount a tmpfs for the files that containers of this node write, before its agent starts. One that is mounted
+    stays."""
+    configure_logging(log_level)
+    folder = AgentSettings(node="", state_dir=Path.cwd() / state_dir).containers
+    asyncio.run(provide_mount(folder, size_mib, LinuxMounts(), Files()))

@@ -11,6 +11,7 @@ from typing import TypeVar
 
 import typer
 
+from lamina.cli.terminal import answered
 from lamina.ports.kube import ConnectedKube
 from lamina.ports.kube.errors import Refused
 from lamina.report import cluster_view
@@ -54,11 +55,19 @@ def chosen_namespace(namespace: str, kubeconfig: Path | None) -> str:
     return namespace or client.context_namespace(kubeconfig)
 
 
-def chosen_cluster(kubeconfig: Path | None) -> str:
-    """The cluster that a command acts on, for people. Raises BadInput."""
+def confirm(effect: str, kubeconfig: Path | None, *, yes: bool, dry_run: bool) -> bool:
+    """Name the cluster and what would happen, and ask. Returns whether to go on. Raises BadInput without an answer."""
     from lamina.ports.kube import client
 
-    return client.cluster_name(kubeconfig)
+    typer.echo(f"Cluster: {client.cluster_name(kubeconfig)}")
+    typer.echo(effect)
+    if dry_run:
+        typer.echo("Dry run: nothing was changed.")
+        return False
+    if yes or answered(lambda: typer.confirm("Continue?", default=False), "--yes or --dry-run"):
+        return True
+    typer.echo("Nothing was changed.")
+    return False
 
 
 def read_cluster(kubeconfig: Path | None) -> ClusterView:

@@ -7,9 +7,8 @@ import typer
 from rich.table import Table
 
 from lamina.cli.connection import warn_of_refused_configuration, with_cluster
-from lamina.cli.documents import print_document
 from lamina.cli.options import Kubeconfig, one_of
-from lamina.cli.terminal import console, print_table
+from lamina.cli.terminal import console, print_document, print_table
 from lamina.core.prices import Pricing
 from lamina.errors import BadInput
 from lamina.operations.cost import agents, rows

@@ -66,7 +66,7 @@ GROUPS: Mapping[str, Mapping[str, str]] = {
 }
 """The groups in the order of the help, with their commands and the first sentence of the help of each."""
 _OWN = [name for group, names in GROUPS.items() if group != LAB for name in names]
-_MODULES = {"scheduler-config": "install", "uncordon": "cordon"}
+_MODULES = {"scheduler-config": "install", "uncordon": "cordon", "mount-files": "clean_node", "reset": "uninstall"}
 """The commands that share a module with another one, whose name the module has."""
 _SETTINGS = {"run": {"allow_interspersed_args": False}}
 

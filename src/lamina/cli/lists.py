@@ -14,10 +14,9 @@ import typer
 from rich.table import Table
 
 from lamina.cli.connection import with_cluster
-from lamina.cli.documents import print_document
 from lamina.cli.exit_codes import ExitCode
 from lamina.cli.options import Kubeconfig, NoHeaders, Output, Selector, SortBy, Watch, one_of
-from lamina.cli.terminal import console, print_table
+from lamina.cli.terminal import console, print_document, print_table
 from lamina.errors import BadInput, Outside
 from lamina.name_hints import nearest
 from lamina.ports.clock import Clock, SystemClock

@@ -9,8 +9,7 @@ import typer
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn
 from rich.table import Table
 
-from lamina.cli.chart_rows import print_charts
-from lamina.cli.terminal import console, print_table
+from lamina.cli.terminal import console, print_charts, print_table
 from lamina.configuration import DEFAULT, load
 from lamina.errors import BadInput
 from lamina.operations.charts import svg_file

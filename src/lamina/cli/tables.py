@@ -9,7 +9,6 @@ from itertools import islice
 from rich.console import Console
 from rich.table import Table
 
-from lamina.cli.gpu_table import amount
 from lamina.cli.terminal import print_table
 from lamina.report.cluster_view import ClusterView
 from lamina.report.pods import PodRow, pod_rows
@@ -18,6 +17,7 @@ from lamina.report.shares import ShareRow
 _HEAD = ("POD", "STATUS", "NODE", "GPU", "MEMORY")
 _USE = ("USED", "PEAK")
 _MORE = ("CONTAINER", "MODE", "UUID")
+UNKNOWN = "-"
 
 
 def print_pods(console: Console, cluster: ClusterView, namespace: str | None) -> bool:
@@ -55,6 +55,11 @@ def pod_table(rows: Sequence[PodRow], *, wide: bool, namespaces: bool) -> Table:
 def reasons(rows: Sequence[PodRow]) -> Iterator[str]:
     """The sentences that the table has numbers of."""
     return (f"({number}) {reason}" for reason, number in _numbers(rows).items())
+
+
+def amount(value: float | None, unit: str) -> str:
+    """A number with its unit, or `-`."""
+    return UNKNOWN if value is None else f"{value:.0f} {unit}"
 
 
 def _numbers(rows: Sequence[PodRow]) -> dict[str, int]:

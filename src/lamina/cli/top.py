@@ -1,14 +1,20 @@
 """`lamina top`: what GPUs and containers use, live."""
 
 import asyncio
+import contextlib
+import os
+import signal
 import sys
+import termios
+import tty
+from collections.abc import Callable, Iterator, Sequence
 from typing import Annotated
 
 import typer
 
-from lamina.cli import terminal_keys
 from lamina.cli.connection import with_cluster
 from lamina.cli.options import Kubeconfig, one_of
+from lamina.cli.terminal import console
 from lamina.cli.top_screen import ORDERS, TopReading, TopScreen
 from lamina.errors import BadInput, LaminaError
 from lamina.operations import agent_metrics
@@ -20,6 +26,21 @@ from lamina.report.gpus import gpu_rows
 from lamina.report.shares import all_shares
 
 _WIDTH_OF_A_FILE = 160
+_ENTER, _LEAVE = "\x1b[?1049h\x1b[?25l", "\x1b[?25h\x1b[?1049l"
+"""The other screen of the terminal without a cursor, and back."""
+_KEYS = {
+    "\x1b[A": "up",
+    "\x1b[B": "down",
+    "\x1bOA": "up",
+    "\x1bOB": "down",
+    "\x1b[5~": "page up",
+    "\x1b[6~": "page down",
+    "\r": "enter",
+    "\n": "enter",
+    "\x7f": "erase",
+    "\x08": "erase",
+    "\x1b": "escape",
+}
 
 
 def top(
@@ -74,7 +95,7 @@ async def _show(kube: ProxiedKube, screen: TopScreen, every: float) -> None:
     changed = asyncio.Event()
 
     def pressed(key: str) -> None:
-        screen.press(key, page=max(1, terminal_keys.size()[1] - 5))
+        screen.press(key, page=max(1, size()[1] - 5))
         changed.set()
 
     async def read() -> None:
@@ -83,11 +104,11 @@ async def _show(kube: ProxiedKube, screen: TopScreen, every: float) -> None:
             changed.set()
             await asyncio.sleep(every)
 
-    with terminal_keys.keyboard(pressed, changed.set):
+    with keyboard(pressed, changed.set):
         reading = asyncio.create_task(read())
         try:
             while not screen.ended:
-                terminal_keys.draw(screen.lines(*terminal_keys.size()))
+                draw(screen.lines(*size()))
                 await changed.wait()
                 changed.clear()
                 if reading.done():
@@ -95,3 +116,56 @@ async def _show(kube: ProxiedKube, screen: TopScreen, every: float) -> None:
         finally:
             reading.cancel()
             await asyncio.gather(reading, return_exceptions=True)
+
+
+def keys_in(text: str) -> Iterator[str]:
+    """The keys in what a terminal sends at once. Keys without a meaning here are left out."""
+    while text:
+        found = max((each for each in _KEYS if text.startswith(each)), key=len, default="")
+        if found == "\x1b" and len(text) > 1:
+            text = text[1:].lstrip("[O").lstrip("0123456789;")[1:]  # the sequence of another key
+            continue
+        if found:
+            yield _KEYS[found]
+        elif text[0].isprintable():
+            yield text[0]
+        text = text[len(found) or 1 :]
+
+
+def frame(lines: Sequence[str]) -> str:
+    """What shows the lines in place of those before, without clearing the screen first, which would flicker."""
+    return "\x1b[H" + "\r\n".join(f"{line}\x1b[K" for line in lines) + "\x1b[J"
+
+
+def size() -> tuple[int, int]:
+    """Columns and lines."""
+    return console.size.width, console.size.height
+
+
+def draw(lines: Sequence[str]) -> None:
+    sys.stdout.write(frame(lines))
+    sys.stdout.flush()
+
+
+@contextlib.contextmanager
+def keyboard(pressed: Callable[[str], None], resized: Callable[[], None]) -> Iterator[None]:
+    """Call `pressed` with each key and `resized` after each change of the size, from the running event loop."""
+    loop, stdin = asyncio.get_running_loop(), sys.stdin.fileno()
+    before = termios.tcgetattr(stdin)
+
+    def read() -> None:
+        for key in keys_in(os.read(stdin, 1024).decode(errors="ignore")):
+            pressed(key)
+
+    tty.setcbreak(stdin)
+    sys.stdout.write(_ENTER)
+    loop.add_reader(stdin, read)
+    loop.add_signal_handler(signal.SIGWINCH, resized)
+    try:
+        yield
+    finally:
+        loop.remove_signal_handler(signal.SIGWINCH)
+        loop.remove_reader(stdin)
+        termios.tcsetattr(stdin, termios.TCSADRAIN, before)
+        sys.stdout.write(_LEAVE)
+        sys.stdout.flush()

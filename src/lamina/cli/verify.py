@@ -11,9 +11,8 @@ import msgspec
 import typer
 from rich.table import Table
 
-from lamina.cli.chart_rows import print_charts
 from lamina.cli.exit_codes import ExitCode
-from lamina.cli.terminal import console, print_table
+from lamina.cli.terminal import console, print_charts, print_table
 from lamina.core.quantities import parse_memory_mib
 from lamina.errors import BadInput
 from lamina.operations.verify import run as checks

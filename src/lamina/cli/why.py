@@ -5,10 +5,9 @@ from typing import Annotated
 import typer
 
 from lamina.cli.connection import chosen_namespace, warn_of_refused_configuration, warn_of_unread_nodes, with_cluster
-from lamina.cli.documents import print_document
 from lamina.cli.exit_codes import ExitCode
 from lamina.cli.options import ANSWER_OUTPUTS, AnswerOutput, Kubeconfig, Namespace, one_of
-from lamina.cli.terminal import console
+from lamina.cli.terminal import console, print_document
 from lamina.operations import workloads
 from lamina.ports.kube import Kube
 from lamina.report import cluster_view, reasons
