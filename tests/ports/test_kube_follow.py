@@ -12,7 +12,7 @@ from lamina.errors import Outside
 from lamina.ports.clock import FakeClock
 from lamina.ports.kube import NODES, Followed, Object, Unreachable, follow
 from lamina.ports.kube.fake import FakeKube
-from lamina.ports.kube.follow import PAUSES_S
+from lamina.ports.kube.follow import PAUSES_S, trimmed_to
 
 
 def node(name: str, **labels: str) -> Object:
@@ -196,3 +196,20 @@ async def test_a_watch_with_a_defect_neither_floods_the_log_nor_the_server(caplo
             await follower.rest()
     assert [verb for verb, _, _ in kube.calls].count("list") <= 20
     assert len(caplog.records) <= 3
+
+
+def test_what_is_trimmed_keeps_its_identity_and_the_named_fields() -> None:
+    meta = {"name": "p", "namespace": "n", "uid": "u", "resourceVersion": "7", "labels": {"a": "b"}}
+    pod = {"metadata": meta, "spec": {"nodeName": "x", "containers": []}, "status": {"phase": "Running", "other": 1}}
+    trimmed = {"name": "p", "namespace": "n", "uid": "u", "resourceVersion": "7"}
+    assert trimmed_to()(pod) == {"metadata": trimmed}
+    assert trimmed_to("spec", "status.phase", "status.absent")(pod) == {
+        "metadata": trimmed,
+        "spec": pod["spec"],
+        "status": {"phase": "Running", "absent": None},
+    }
+    assert trimmed_to("spec", "status.phase")({"metadata": meta}) == {
+        "metadata": trimmed,
+        "spec": {},
+        "status": {"phase": None},
+    }

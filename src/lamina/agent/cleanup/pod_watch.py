@@ -10,7 +10,7 @@ from lamina.agent.state.cluster import requested
 from lamina.core.pod_status import has_terminated, is_over
 from lamina.core.sizes import RESIZE_STATUS
 from lamina.ports.kube import PODS, Object, follow
-from lamina.ports.kube.follow import DELETED, SYNCED
+from lamina.ports.kube.follow import DELETED, SYNCED, identity
 
 _ENDED, _TERMINATED, _RESIZED, _OWNER, _TICKETS = "ended", "terminated", "resized", "owner", "tickets"
 """Fields of a trimmed pod: whether it has ended, whether its containers have terminated, what became of its size, whose
@@ -73,7 +73,7 @@ class PodWatch:
 
     def _trim(self, pod: Object) -> Object:
         """The part of a pod that is read. One that cannot be read has not ended."""
-        meta = {key: pod["metadata"].get(key) for key in ("name", "namespace", "uid", "resourceVersion")}
+        meta = identity(pod)
         unread: Object = {_ENDED: False, _TERMINATED: False, _RESIZED: "", _OWNER: NO_OWNER, _TICKETS: True}
         trimmed: Object = {"metadata": meta, **unread}
         with self._node.aside.around("state of a pod", f"{meta['namespace']}/{meta['name']}"):

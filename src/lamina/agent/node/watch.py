@@ -14,6 +14,7 @@ from lamina.core.gpus import CORDON, cordoned
 from lamina.core.nodes import kept_out
 from lamina.dialects.registry import observed_annotations
 from lamina.ports.kube import NODES, Object, follow
+from lamina.ports.kube.follow import identity
 
 log = logging.getLogger(__name__)
 
@@ -83,8 +84,7 @@ def observed_node(obj: Object) -> ObservedNode:
 
 def _trim(obj: Object) -> Object:
     meta = obj["metadata"]
-    trimmed = {key: meta[key] for key in ("name", "uid", "resourceVersion", "labels") if key in meta}
     kept = {CORDON, *observed_annotations()}
     annotations = {key: value for key, value in (meta.get("annotations") or {}).items() if key in kept}
     status = {key: value for key, value in (obj.get("status") or {}).items() if key in ("capacity", "allocatable")}
-    return {"metadata": trimmed | {"annotations": annotations}, "status": status}
+    return {"metadata": identity(obj) | {"labels": meta.get("labels"), "annotations": annotations}, "status": status}

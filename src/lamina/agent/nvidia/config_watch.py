@@ -32,6 +32,7 @@ from lamina.ports.kube import (
     Object,
     follow,
 )
+from lamina.ports.kube.follow import identity, trimmed_to
 from lamina.ports.polling import FailureLog, retry
 from lamina.ports.set_aside import SetAside
 
@@ -40,6 +41,7 @@ log = logging.getLogger(__name__)
 SETTLE_S = 0.1
 """Changes that belong together arrive within this time."""
 RETRY_S = 2.0
+_IDENTITY = trimmed_to()
 _KIND = "configuration of NVIDIA's plugin"
 
 
@@ -154,7 +156,7 @@ class NvidiaConfigWatch:
     async def _watch_config_map(self, source: ConfigSource, changed: asyncio.Event) -> None:
         fields = f"metadata.name={source.name}"
         async for event in follow(
-            self._kube, self._clock, CONFIG_MAPS, namespace=source.namespace, fields=fields, trim=_trim
+            self._kube, self._clock, CONFIG_MAPS, namespace=source.namespace, fields=fields, trim=_IDENTITY
         ):
             if event.object:
                 changed.set()
@@ -162,7 +164,7 @@ class NvidiaConfigWatch:
     async def _watch_policies(self, changed: asyncio.Event) -> None:
         """Watch ClusterPolicies once their kind is defined; until then only its definition is watched."""
         fields = f"metadata.name={CLUSTER_POLICIES.plural}.{CLUSTER_POLICIES.group}"
-        async for event in follow(self._kube, self._clock, CUSTOM_RESOURCE_DEFINITIONS, fields=fields, trim=_trim):
+        async for event in follow(self._kube, self._clock, CUSTOM_RESOURCE_DEFINITIONS, fields=fields, trim=_IDENTITY):
             if event.object:
                 break
         async for event in follow(self._kube, self._clock, CLUSTER_POLICIES):
@@ -200,11 +202,6 @@ def _decode(content: bytes) -> AppliedConfig:
         raise BadInput(str(error)) from error
 
 
-def _trim(obj: Object) -> Object:
-    meta = obj["metadata"]
-    return {"metadata": {key: meta[key] for key in ("name", "namespace", "uid", "resourceVersion") if key in meta}}
-
-
 def _trim_node(obj: Object) -> Object:
     labels = obj["metadata"].get("labels") or {}
-    return {"metadata": _trim(obj)["metadata"] | {"labels": {LABEL: labels.get(LABEL, "")}}}
+    return {"metadata": identity(obj) | {"labels": {LABEL: labels.get(LABEL, "")}}}

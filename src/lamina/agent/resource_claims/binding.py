@@ -18,7 +18,7 @@ from lamina.dra.claims import allocated
 from lamina.dra.conditions import awaited, reported_devices
 from lamina.errors import LaminaError, NotYet, Outside
 from lamina.ports.kube import RESOURCE_CLAIMS, NotFound, Object, follow
-from lamina.ports.kube.follow import DELETED, SYNCED
+from lamina.ports.kube.follow import DELETED, SYNCED, trimmed_to
 from lamina.ports.kube.moments import rfc3339
 from lamina.ports.polling import FailureLog, poll
 
@@ -27,6 +27,7 @@ log = logging.getLogger(__name__)
 PATIENCE_S = 10.0
 """A claim may be allocated a few seconds before the last one that had the device is unprepared."""
 LOOK_S = 0.5
+_TRIM = trimmed_to("status.allocation", "status.devices")
 
 
 class _Waiting(NamedTuple):
@@ -53,7 +54,7 @@ class ClaimBinding:
             group.create_task(poll(self.reconcile, self._node.clock, every_s=LOOK_S, failures=failures))
 
     async def _follow(self) -> None:
-        async for kind, claim in follow(self._node.kube, self._node.clock, RESOURCE_CLAIMS, trim=_trim):
+        async for kind, claim in follow(self._node.kube, self._node.clock, RESOURCE_CLAIMS, trim=_TRIM):
             if kind != SYNCED:
                 self.observe(claim, gone=kind == DELETED)
 
@@ -131,9 +132,3 @@ class ClaimBinding:
 
     def _is_here(self, claim: Object) -> bool:
         return bool(allocated(claim, self._node.settings.dra_driver, self._node.node))
-
-
-def _trim(claim: Object) -> Object:
-    meta = {key: claim["metadata"].get(key) for key in ("name", "namespace", "uid", "resourceVersion")}
-    status = claim.get("status") or {}
-    return {"metadata": meta, "status": {key: status.get(key) for key in ("allocation", "devices")}}

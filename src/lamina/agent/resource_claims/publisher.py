@@ -10,7 +10,7 @@ from lamina.agent.resource_claims.dra_devices import DraDevices, refreshed
 from lamina.dra.conditions import with_conditions
 from lamina.dra.slices import COUNTERS, DIGEST, digest_of, generation, node_slices
 from lamina.ports.kube import NODES, RESOURCE_SLICES, NotFound, Object, Refused, follow
-from lamina.ports.kube.follow import DELETED, SYNCED
+from lamina.ports.kube.follow import DELETED, SYNCED, identity
 from lamina.ports.polling import FailureLog, poll
 
 log = logging.getLogger(__name__)
@@ -46,11 +46,10 @@ class SliceWatch:
 
 
 def _trim(found: Object) -> Object:
-    meta = {key: found["metadata"].get(key) for key in ("name", "namespace", "uid", "resourceVersion")}
     digest = digest_of(found)
     spec = found["spec"]
     return {
-        "metadata": meta | {"annotations": {DIGEST: digest} if digest else {}},
+        "metadata": identity(found) | {"annotations": {DIGEST: digest} if digest else {}},
         "spec": {"driver": spec.get("driver"), "pool": spec["pool"]},
     }
 

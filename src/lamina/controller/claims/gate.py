@@ -13,11 +13,14 @@ from lamina.dialects.claim_gate import GATE
 from lamina.ledger.claim_usage import ClaimUsage
 from lamina.ledger.gated_pods import GatedPod, claims_to_allocate, waits_for_quota
 from lamina.ports.kube import PODS, Conflict, EventRecorder, NotFound, Object, follow
-from lamina.ports.kube.follow import DELETED, SYNCED
+from lamina.ports.kube.follow import DELETED, SYNCED, trimmed_to
 
 log = logging.getLogger(__name__)
 
 EVERY_S = 0.5
+_TRIM = trimmed_to(
+    "spec.resourceClaims", "spec.schedulingGates", "spec.nodeName", "status.phase", "status.resourceClaimStatuses"
+)
 
 
 class ClaimGate:
@@ -34,7 +37,7 @@ class ClaimGate:
 
     async def run(self) -> None:
         """Follow the pods that admission gave the gate."""
-        async for kind, pod in follow(self._context.kube, self._context.clock, PODS, labels=GATE, trim=_trim):
+        async for kind, pod in follow(self._context.kube, self._context.clock, PODS, labels=GATE, trim=_TRIM):
             if kind == SYNCED:
                 self._synced = True
             else:
@@ -85,13 +88,3 @@ class ClaimGate:
             self._reported[uid] = reason
             about = {"metadata": {"namespace": pod.namespace, "name": pod.name, "uid": uid}}
             await self._events.record(PODS, about, "ClaimOverQuota", f"It {waits_for_quota(reason)}", warning=True)
-
-
-def _trim(pod: Object) -> Object:
-    meta, spec, status = pod["metadata"], pod.get("spec") or {}, pod.get("status") or {}
-    names = ("name", "namespace", "uid", "resourceVersion")
-    return {
-        "metadata": {key: meta.get(key) for key in names},
-        "spec": {key: spec.get(key) for key in ("resourceClaims", "schedulingGates", "nodeName")},
-        "status": {key: status.get(key) for key in ("phase", "resourceClaimStatuses")},
-    }

@@ -24,7 +24,7 @@ from lamina.ports.kube import (
     Object,
     follow,
 )
-from lamina.ports.kube.follow import DELETED, SYNCED
+from lamina.ports.kube.follow import DELETED, SYNCED, identity
 
 log = logging.getLogger(__name__)
 
@@ -145,7 +145,7 @@ class ClaimTemplates:
 def _trim(pod: Object) -> Object:
     meta = pod["metadata"]
     return {
-        "metadata": {key: meta.get(key) for key in ("name", "namespace", "uid", "resourceVersion")},
+        "metadata": identity(pod),
         "text": str((meta.get("annotations") or {}).get(GENERATED, "")),
         "claims": (pod.get("spec") or {}).get("resourceClaims") or [],
         "node": (pod.get("spec") or {}).get("nodeName") or "",

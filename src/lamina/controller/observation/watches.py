@@ -34,7 +34,7 @@ from lamina.ports.kube import (
     Resource,
     follow,
 )
-from lamina.ports.kube.follow import ADDED, DELETED, MODIFIED, SYNCED
+from lamina.ports.kube.follow import ADDED, DELETED, MODIFIED, SYNCED, identity, trimmed_to
 from lamina.ports.supervision import keep_running
 
 _STATE, _RUNNING, _KIND, _STOPPED, _RESIZED, _LEAVING = "state", "running", "kind", "stopped", "resized", "leaving"
@@ -50,6 +50,7 @@ _UNREADABLE = PodKind(None, HostSize())
 
 
 Report = Callable[[Resource, Object, str], None]
+_TRIM_CLAIM = trimmed_to("spec", "status.allocation", "status.reservedFor")
 
 
 class Watches:
@@ -115,7 +116,7 @@ class Watches:
     async def run_claims(self) -> None:
         """Watch ResourceClaims until canceled. Nothing waits for their list, which an old API server does not have."""
         self._claims.followed = True
-        async for kind, claim in follow(self._kube, self._context.clock, RESOURCE_CLAIMS, trim=_trim_claim):
+        async for kind, claim in follow(self._kube, self._context.clock, RESOURCE_CLAIMS, trim=_TRIM_CLAIM):
             if kind != SYNCED:
                 with self._set_aside.around(RESOURCE_CLAIMS.plural, _name(claim)):
                     (self._claims.remove if kind == DELETED else self._claims.observe)(claim)
@@ -263,7 +264,7 @@ class Watches:
         """
         unread: Object = {_STATE: PodState(), _RUNNING: None, _KIND: _UNREADABLE, _STOPPED: False, _RESIZED: None}
         unread[_CLAIMS] = ()
-        trimmed: Object = {"metadata": _trim_metadata(obj), **unread}
+        trimmed: Object = {"metadata": identity(obj), **unread}
         trimmed[_TICKETS] = None
         trimmed[_LEAVING] = bool(obj["metadata"].get("deletionTimestamp"))
         try:
@@ -281,28 +282,18 @@ class Watches:
         return trimmed
 
 
-def _trim_claim(claim: Object) -> Object:
-    status = claim.get("status") or {}
-    kept = {key: status.get(key) for key in ("allocation", "reservedFor")}
-    return {"metadata": _trim_metadata(claim), "spec": claim.get("spec") or {}, "status": kept}
-
-
 def _trim_node(node: Object) -> Object:
     """The part of a node that is read. Kubelet updates its status often, and what it offers seldom changes.
 
     A node that cannot be read offers nothing. Its error is raised when it is handled.
     """
-    trimmed: Object = {"metadata": _trim_metadata(node), _EXCLUDED: True, _OFFERED: HostSize(), _DISCOURAGED: False}
+    trimmed: Object = {"metadata": identity(node), _EXCLUDED: True, _OFFERED: HostSize(), _DISCOURAGED: False}
     try:
         trimmed |= {_EXCLUDED: kept_out(node["metadata"].get("labels")), _OFFERED: offered_by(node)}
         trimmed[_DISCOURAGED] = is_discouraged(node)
     except Exception as error:
         trimmed[_ERROR] = error
     return trimmed
-
-
-def _trim_metadata(obj: Object) -> Object:
-    return {key: obj["metadata"].get(key) for key in ("name", "namespace", "uid", "resourceVersion")}
 
 
 def _raise_error_of(obj: Object) -> None:

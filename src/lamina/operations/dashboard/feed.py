@@ -6,10 +6,11 @@ it still answers, and a silent connection gives way to a new one. So the board n
 """
 
 import asyncio
+import contextlib
 import logging
 from collections.abc import Callable
 from functools import partial
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 from lamina.agent.mig.label_partitioner import LABEL as MIG_CONFIGURATION
 from lamina.agent.mig.label_partitioner import STATE as MIG_STATE
@@ -29,7 +30,6 @@ from lamina.ports.kube import (
     NODES,
     PODS,
     RESOURCE_QUOTAS,
-    Gone,
     Kube,
     NotFound,
     Object,
@@ -37,6 +37,7 @@ from lamina.ports.kube import (
     Resource,
     Unreachable,
 )
+from lamina.ports.kube.follow import BOOKMARK, DELETED, SYNCED, FollowedCollection, identity
 from lamina.ports.polling import RetryPauses
 from lamina.report.cluster_view import NOT_INSTALLED, ClusterObjects, ClusterReader, configured_by
 from lamina.report.pod_claims import NO_CLAIMS, read_claims
@@ -57,19 +58,42 @@ so they are not watched."""
 CLAIMS_EVERY_S = 3.0
 """How often what ResourceClaims are read from is listed. A server may not have it, and a user may not read it."""
 _PAUSES_S = (0.5, 1.0, 2.0, 3.0)
+_CONDITION = "condition"
+"""All that is read of a node."""
+
+
+def _without_managers(obj: Object) -> Object:
+    return {**obj, "metadata": {key: value for key, value in obj["metadata"].items() if key != "managedFields"}}
+
+
+def _trimmed_node(node: Object) -> Object:
+    """The part that is read. Nodes report themselves often, and little of that changes."""
+    labels, status = node["metadata"].get("labels") or {}, node.get("status") or {}
+    ready = [each.get("status") for each in status.get("conditions") or () if each.get("type") == "Ready"]
+    condition = NodeCondition(
+        ready=ready in ([], ["True"]),
+        cordoned=bool((node.get("spec") or {}).get("unschedulable")),
+        mig_configuration=labels.get(MIG_CONFIGURATION, ""),
+        mig_state=labels.get(MIG_STATE, ""),
+    )
+    return {"metadata": identity(node), _CONDITION: condition}
 
 
 class _Followed(NamedTuple):
     resource: Resource
     namespace: str = ""
     fields: str = ""
+    trim: Callable[[Object], Object] = _without_managers
+
+    def collection(self, kube: Kube) -> FollowedCollection:
+        return FollowedCollection(kube, self.resource, namespace=self.namespace, fields=self.fields, trim=self.trim)
 
 
 _FOLLOWED = (
     _Followed(INVENTORIES),
     _Followed(GRANTS),
     _Followed(PODS),
-    _Followed(NODES),
+    _Followed(NODES, trim=_trimmed_node),
     _Followed(RESOURCE_QUOTAS),
     _Followed(EVENTS, fields=f"reason={REASON}"),
     _Followed(CONFIG_MAPS, CONFIG_MAP_NAMESPACE, f"metadata.name={CONFIG_MAP}"),
@@ -118,12 +142,13 @@ class ClusterFeed:
                 await self._clock.sleep(pauses.failed())
 
     async def _follow_all(self, pauses: RetryPauses) -> None:
-        versions = {followed: await self._list(followed) for followed in _FOLLOWED}
-        self._claims = await read_claims(self._kube)
         try:
             async with asyncio.TaskGroup() as group:
-                for followed, version in versions.items():
-                    group.create_task(self._watch(followed, version))
+                for followed in _FOLLOWED:
+                    listed = asyncio.Event()
+                    group.create_task(self._follow(followed, listed))
+                    await listed.wait()
+                self._claims = await read_claims(self._kube)
                 group.create_task(self._ask(pauses))
                 group.create_task(self._list_workloads())
                 group.create_task(self._list_claims())
@@ -131,34 +156,22 @@ class ClusterFeed:
         except ExceptionGroup as failed:
             raise _first(failed) from failed
 
-    async def _list(self, followed: _Followed) -> str:
-        """Read what there is now, and return its version."""
-        listing = await self._kube.list(followed.resource, namespace=followed.namespace, fields=followed.fields)
-        self._objects[followed.resource] = {_key(obj): _trimmed(followed.resource, obj) for obj in listing.items}
-        self._changed.set()
-        return listing.version
-
-    async def _watch(self, followed: _Followed, version: str) -> None:
+    async def _follow(self, followed: _Followed, listed: asyncio.Event) -> None:
         """A kind of which nothing is heard for long, such as a reason of events, is listed again alone."""
-        resource = followed.resource
+        collection = followed.collection(self._kube)
+        objects = self._objects[followed.resource] = {}
         while True:
-            stream = self._kube.watch(resource, version, namespace=followed.namespace, fields=followed.fields)
-            objects = self._objects[resource]
-            try:
-                async for watched in stream:
-                    version = watched.object["metadata"]["resourceVersion"]
-                    if watched.kind == "BOOKMARK":
-                        continue
-                    key, trimmed = _key(watched.object), _trimmed(resource, watched.object)
-                    before = objects.pop(key, None)
-                    if watched.kind != "DELETED":
-                        objects[key] = trimmed
-                    if before != objects.get(key):
+            async with contextlib.aclosing(collection.events()) as events:
+                async for kind, obj in events:
+                    if kind == SYNCED:
+                        listed.set()
                         self._changed.set()
-            except Gone:
-                version = await self._list(followed)
-            finally:
-                await stream.aclose()
+                    elif kind != BOOKMARK:
+                        before = objects.pop(_key(obj), None)
+                        if kind != DELETED:
+                            objects[_key(obj)] = obj
+                        if before is None or kind == DELETED or _shown(before) != _shown(obj):
+                            self._changed.set()
             await self._clock.sleep(_PAUSES_S[0])
 
     async def _ask(self, pauses: RetryPauses) -> None:
@@ -229,27 +242,13 @@ def _document(
     events: list[Object],
     refused: list[PodRow],
 ) -> ClusterDocument:
-    conditions = {node["metadata"]["name"]: _condition(node) for node in nodes}
+    conditions = {node["metadata"]["name"]: node[_CONDITION] for node in nodes}
     return document_of(reader.view_of(objects), conditions, last_refusals(events), cards, refused)
 
 
-def _condition(node: Object) -> NodeCondition:
-    return NodeCondition(node["ready"], node["cordoned"], *node["mig"])
-
-
-def _trimmed(resource: Resource, obj: Object) -> Object:
-    """The part that is read. Nodes report themselves often, and little of that changes."""
-    metadata = {key: value for key, value in obj["metadata"].items() if key != "managedFields"}
-    if resource != NODES:
-        return {**obj, "metadata": metadata}
-    conditions = (obj.get("status") or {}).get("conditions") or ()
-    ready = [each.get("status") for each in conditions if each.get("type") == "Ready"]
-    return {
-        "metadata": {"name": metadata["name"]},
-        "ready": ready in ([], ["True"]),
-        "cordoned": bool((obj.get("spec") or {}).get("unschedulable")),
-        "mig": [(metadata.get("labels") or {}).get(label, "") for label in (MIG_CONFIGURATION, MIG_STATE)],
-    }
+def _shown(obj: Object) -> Any:
+    """What of an object can change the document."""
+    return obj.get(_CONDITION) or obj
 
 
 def _key(obj: Object) -> _Key:

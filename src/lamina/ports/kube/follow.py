@@ -5,6 +5,7 @@ that is too long ago the collection is listed again and the difference is report
 is still reported. A consumer never has to list.
 """
 
+import contextlib
 import logging
 from collections.abc import AsyncGenerator, Callable
 from typing import NamedTuple
@@ -18,7 +19,7 @@ from lamina.ports.polling import FailureLog
 
 log = logging.getLogger(__name__)
 
-ADDED, MODIFIED, DELETED, SYNCED = "ADDED", "MODIFIED", "DELETED", "SYNCED"
+ADDED, MODIFIED, DELETED, BOOKMARK, SYNCED = "ADDED", "MODIFIED", "DELETED", "BOOKMARK", "SYNCED"
 PAUSES_S = (0.1, 0.5, 1.0, 2.0, 5.0, 10.0)
 """Pauses between tries; the last one is repeated."""
 _REFUSALS = 3
@@ -39,6 +40,57 @@ class Followed(NamedTuple):
     object: Object
 
 
+class FollowedCollection:
+    """One collection, and how far it is known. The last form of every object is kept.
+
+    `trim` reduces each object to what the listener needs, its identity included.
+    """
+
+    def __init__(
+        self,
+        kube: Kube,
+        resource: Resource,
+        *,
+        namespace: str = "",
+        labels: str = "",
+        fields: str = "",
+        trim: Callable[[Object], Object] = lambda obj: obj,
+    ) -> None:
+        self._kube = kube
+        self._resource = resource
+        self._selected = {"namespace": namespace, "labels": labels, "fields": fields}
+        self._trim = trim
+        self._known: dict[_Key, Object] = {}
+        self.version = ""
+        """The version up to which everything is known; empty where the collection has to be listed."""
+
+    async def events(self) -> AsyncGenerator[Followed]:
+        """What happens from this version on, or since the list of before, with bookmarks. Ends when the watch ends.
+
+        Raises Outside, and what `trim` raises.
+        """
+        if not self.version:
+            listing = await self._kube.list(self._resource, **self._selected)
+            events = _difference(self._known, [self._trim(obj) for obj in listing.items])
+            self.version = listing.version
+            for event in events:
+                yield event
+            yield Followed(SYNCED, {})
+        stream = self._kube.watch(self._resource, self.version, **self._selected)
+        try:
+            async for watched in stream:
+                self.version = watched.object["metadata"]["resourceVersion"]
+                if watched.kind == BOOKMARK:
+                    yield Followed(BOOKMARK, {})
+                    continue
+                for event in _one(self._known, watched.kind, self._trim(watched.object)):
+                    yield event
+        except Gone:
+            self.version = ""
+        finally:
+            await stream.aclose()
+
+
 async def follow(
     kube: Kube,
     clock: Clock,
@@ -51,44 +103,53 @@ async def follow(
 ) -> AsyncGenerator[Followed]:
     """Tell everything that exists, then SYNCED, then everything that happens. Ends only when it is closed.
 
-    `trim` reduces each object to what the listener needs, metadata's name, namespace, uid and resourceVersion
-    included; the last form of every object is kept here. Failures are logged, and tried again after `PAUSES_S`.
+    `trim` is that of FollowedCollection. Failures are logged, and tried again after `PAUSES_S`.
     """
-    known: dict[_Key, Object] = {}
-    version = ""
+    collection = FollowedCollection(kube, resource, namespace=namespace, labels=labels, fields=fields, trim=trim)
     message = f"Following {resource.plural} was interrupted: %s"
     failures, defects = FailureLog(log, message, pauses_s=PAUSES_S), FailureLog(log, message, pauses_s=PAUSES_S)
     while True:
+        watching = bool(collection.version)
         try:
-            if not version:
-                listing = await kube.list(resource, namespace=namespace, labels=labels, fields=fields)
-                version = listing.version
-                failures.succeeded()
-                for event in _difference(known, [trim(obj) for obj in listing.items]):
-                    yield event
-                yield Followed(SYNCED, {})
-            stream = kube.watch(resource, version, namespace=namespace, labels=labels, fields=fields)
-            try:
-                async for watched in stream:
-                    version = watched.object["metadata"]["resourceVersion"]
+            async with contextlib.aclosing(collection.events()) as events:
+                async for event in events:
                     failures.succeeded()
-                    defects.succeeded()
-                    if watched.kind != "BOOKMARK":
-                        for event in _one(known, watched.kind, trim(watched.object)):
-                            yield event
-            finally:
-                await stream.aclose()
-            pause = PAUSES_S[0]
-        except Gone:
-            version, pause = "", 0.0
+                    if watching:
+                        defects.succeeded()
+                    watching = watching or event.kind == SYNCED
+                    if event.kind != BOOKMARK:
+                        yield event
+            pause = PAUSES_S[0] if collection.version else 0.0
         except Outside as error:
             pause = failures.failed(error)
             if failures.count >= _REFUSALS and not isinstance(error, Unreachable):
-                version = ""
+                collection.version = ""
         except Exception as error:
             # What is known must outlive a defect: who follows again from nothing misses the deletions until then.
-            version, pause = "", defects.failed(error)
+            collection.version, pause = "", defects.failed(error)
         await clock.sleep(pause)
+
+
+def identity(obj: Object) -> Object:
+    """What of its metadata says which object it is, and in which version."""
+    return {key: obj["metadata"].get(key) for key in ("name", "namespace", "uid", "resourceVersion")}
+
+
+def trimmed_to(*fields: str) -> Callable[[Object], Object]:
+    """What reduces an object to its identity and these fields, such as `spec` or `status.phase`."""
+    paths = [field.partition(".") for field in fields]
+
+    def trim(obj: Object) -> Object:
+        trimmed: Object = {"metadata": identity(obj)}
+        for whole, _, part in paths:
+            found = obj.get(whole) or {}
+            if part:
+                trimmed.setdefault(whole, {})[part] = found.get(part)
+            else:
+                trimmed[whole] = found
+        return trimmed
+
+    return trim
 
 
 def _one(known: dict[_Key, Object], kind: str, obj: Object) -> list[Followed]:
