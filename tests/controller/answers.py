@@ -17,7 +17,8 @@ from lamina.ledger.holds import Hold, Why
 from lamina.ledger.ledger import DoesNotFit
 from lamina.operations.dashboard.view import document_of
 from lamina.ports.kube import GRANTS, PODS, Object
-from lamina.report.cluster_view import ClusterObjects, ClusterView, view_of
+from lamina.report.cluster_reader import ClusterObjects, view_of
+from lamina.report.cluster_view import ClusterView
 from lamina.report.pod_templates import PodTemplate
 from lamina.report.pods import pod_rows
 from lamina.report.reasons import waiting_because, why_pod

@@ -17,7 +17,7 @@ from msgspec import structs
 from lamina.core.claims import HeldClaim
 from lamina.core.gpus import Inventory, Mode, NativeResource
 from lamina.core.grants import ContainerGrant, Share
-from lamina.report.cluster_view import ClusterObjects, view_of
+from lamina.report.cluster_reader import ClusterObjects, view_of
 from lamina.report.pod_templates import PodTemplate
 from lamina.report.reasons import waiting_because, why_pod
 from lamina.report.what_fits import FitCheck

@@ -46,7 +46,7 @@ from lamina.ports.kube import (
     Resource,
 )
 from lamina.ports.kube.fake import FakeKube
-from lamina.report import cluster_view
+from lamina.report import cluster_reader
 from tests.controller import evil_inventories
 from tests.controller.evil_inventories import EVIL, HUGE, SMALL, Subject
 from tests.defragmentation.cluster import Jumping
@@ -171,7 +171,7 @@ class TwoNodes:
         lines = [line for line in text.splitlines() if line.startswith("lamina_") and "_created " not in line]
         found["metrics"] = [line for line in lines if EVIL not in line]
         found["taken"] = context.ledger.totals.taken(NODE), context.ledger.totals.taken_in_namespace(NAMESPACE)
-        view = await cluster_view.read(self.kube)
+        view = await cluster_reader.read(self.kube)
         found["view"] = view.rules.refused_everywhere(waiting), view.ledger.totals.taken(NODE)
         return found
 

@@ -14,7 +14,7 @@ from lamina.defragmentation.placed_again import Place, PlacedAgain
 from lamina.defragmentation.plan import plan
 from lamina.placement.eviction.defrag import Resident, advise
 from lamina.ports.kube import CONFIG_MAPS, INVENTORIES
-from lamina.report.cluster_view import read
+from lamina.report.cluster_reader import read
 from lamina.simulation.replay import Replay
 from lamina.simulation.workload import SimNode, SimPod
 from tests.defragmentation.cluster import FragmentedKube

@@ -8,7 +8,7 @@ from lamina.defragmentation.run import DefragRun
 from lamina.errors import Outside
 from lamina.ports.kube import DISRUPTION_BUDGETS, NODES, PODS
 from lamina.ports.kube.fake import FakeKube
-from lamina.report.cluster_view import read
+from lamina.report.cluster_reader import read
 from tests.defragmentation.cluster import FragmentedKube, Jumping
 
 

@@ -22,7 +22,7 @@ from lamina.operations.node_labels import labeled_nodes
 from lamina.ports.clock import FakeClock
 from lamina.ports.kube import CONFIG_MAPS, INVENTORIES, NODES, PODS, RESOURCE_CLAIMS, RESOURCE_QUOTAS, RESOURCE_SLICES
 from lamina.ports.kube.fake import FakeKube
-from lamina.report import cluster_view
+from lamina.report import cluster_reader
 from lamina.report.fit_groups import read_needed
 from lamina.report.pod_claims import read_claims
 from lamina.report.pod_templates import PodTemplate
@@ -203,7 +203,7 @@ async def test_people_who_look() -> None:
     kube = FakeKube()
     await kube.create(INVENTORIES, inventory_object())
     noted = Noted("reader", kube)
-    await cluster_view.read(noted)
+    await cluster_reader.read(noted)
     assert noted.asked == rights("reader")
 
 
@@ -215,7 +215,7 @@ async def test_people_who_look_at_refused_workloads() -> None:
 
 async def test_people_who_ask_where_pods_fit() -> None:
     noted = Noted("hosts", FakeKube())
-    await cluster_view.read(noted, hosts=True)
+    await cluster_reader.read(noted, hosts=True)
     assert noted.asked == as_a_reader("hosts")
 
 
@@ -246,7 +246,7 @@ async def test_people_who_look_at_refusals() -> None:
 
 async def test_people_who_look_at_the_configuration() -> None:
     noted = Noted("configuration", FakeKube())
-    await cluster_view.text_in_force(noted)
+    await cluster_reader.text_in_force(noted)
     assert noted.asked == rights("configuration")
 
 
@@ -345,7 +345,7 @@ async def test_defrag() -> None:
     kube = FragmentedKube()
     await kube.fill(a="GPU-n-0", b="GPU-n-1", c="GPU-n-1")
     noted = Noted("defrag", kube)
-    cluster = await cluster_view.read(noted)
+    cluster = await cluster_reader.read(noted)
     work = DefragRun(noted, Jumping(), patience_s=60)
     assert [line async for line in work.run(cluster, list(plan(cluster, 20)))]
     assert noted.asked == as_a_reader("defrag")

@@ -11,7 +11,7 @@ from lamina.core.gpus import Inventory, MigInstance, Mode
 from lamina.core.grants import ContainerGrant, Share
 from lamina.defragmentation.plan import plan
 from lamina.ports.kube import RESOURCE_QUOTAS, Object
-from lamina.report import cluster_view
+from lamina.report import cluster_reader
 from lamina.report.claim_shares import shares_by_claims
 from lamina.report.cluster_use import ClusterUse
 from lamina.report.reasons import why
@@ -81,7 +81,7 @@ async def test_lamina_pods_lists_what_is_held_by_claims_and_by_grants(monkeypatc
 
 
 async def test_lamina_top_has_the_shares_of_claims() -> None:
-    view = await cluster_view.read(await cluster(holding(claim("c", ("a", 4096), cores=30)), using("one", GPU)))
+    view = await cluster_reader.read(await cluster(holding(claim("c", ("a", 4096), cores=30)), using("one", GPU)))
     [row] = all_shares(view, ClusterUse())
     share = row.share
     assert (row.pod, share.container, share.index) == ("one", "c/a", 0)
@@ -112,12 +112,12 @@ async def test_lamina_gpus_does_not_say_what_is_free_of_a_gpu_with_instances(mon
 
 async def test_lamina_why_names_the_claims_that_have_the_gpus() -> None:
     waits = pod("waits", container(gpu=1, gpumem=1000))
-    view = await cluster_view.read(await cluster(holding(claim("c", ("a", 4096))), waits))
+    view = await cluster_reader.read(await cluster(holding(claim("c", ("a", 4096))), waits))
     assert list(why(view, "default", "waits"))[-1] == (
         "  ResourceClaim default/c holds 4096 MiB of GPU 0 of node n, which takes no shares meanwhile"
     )
     many = holding(*(claim(f"c{at}", ("a", 10)) for at in range(7)))
-    lines = list(why(await cluster_view.read(await cluster(many, waits)), "default", "waits"))
+    lines = list(why(await cluster_reader.read(await cluster(many, waits)), "default", "waits"))
     assert lines[-1] == "  2 more ResourceClaims hold GPUs" and len(lines) == 7
 
 
@@ -133,7 +133,7 @@ async def test_a_quota_counts_claims_and_pods_together(hard: str, over: bool) ->
     kube = await cluster(node, using("holder", GPU))  # no pod uses the claim e
     spec = {"hard": {"limits.nvidia.com/gpumem": hard}}
     await kube.create(RESOURCE_QUOTAS, {"metadata": {"name": "team", "namespace": "default"}, "spec": spec})
-    view = await cluster_view.read(kube)
+    view = await cluster_reader.read(kube)
     reason = view.rules.refused_everywhere(view.parse(pod("p", container(gpu=1, gpumem=1000))))
     assert bool(reason) is over and ("4096 are used" in reason) is over
 
@@ -146,11 +146,11 @@ async def test_lamina_advise_defrag_moves_nothing_to_a_gpu_that_claims_have() ->
     grants = (grant(small, "n", 1000, "GPU-n-0"), grant(smaller, "n", 1000, "GPU-n-1"))
 
     async def steps(node: Inventory) -> list[str]:
-        view = await cluster_view.read(await cluster(node, small, smaller, *grants))
+        view = await cluster_reader.read(await cluster(node, small, smaller, *grants))
         return [gpu for step in plan(view, 5) for move in step.moves for gpu in move.to_gpus]
 
     assert await steps(inventory("n", 2))
     assert "GPU-n-2" not in await steps(holding(claim("c", ("a", 1), gpu=2), gpus=3))
     only = structs.replace(holding(claim("c", ("a", 1), gpu=1), gpus=2))
-    view = await cluster_view.read(await cluster(only, small, grants[0]))
+    view = await cluster_reader.read(await cluster(only, small, grants[0]))
     assert list(plan(view, 5)) == []

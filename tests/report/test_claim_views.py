@@ -26,7 +26,7 @@ from lamina.ports.kube import (
     Refused,
 )
 from lamina.ports.kube.fake import FakeKube
-from lamina.report import cluster_view
+from lamina.report import cluster_reader
 from lamina.report.claim_quotas import NOT_CHECKED
 from lamina.report.pod_claims import NOT_PREPARED
 from lamina.report.reasons import CREATED, all_run, waiting_because
@@ -265,7 +265,7 @@ async def test_all_views_give_the_same_answer(name: str, monkeypatch: pytest.Mon
     case = CASES[name]
     kube = await of_case(case)
     commands = Commands(monkeypatch, kube)
-    view = await cluster_view.read(kube, hosts=True, claims=True)
+    view = await cluster_reader.read(kube, hosts=True, claims=True)
     [row] = json.loads((await commands.run("pods", "-o", "json")).output)
     assert (row["pod"], row["status"], row["reason"]) == ("p", case.status, case.reason)
     table = (await commands.run("pods")).output
@@ -299,7 +299,7 @@ async def test_gpus_of_claims_that_are_not_prepared_take_no_shares(
     commands, file = Commands(monkeypatch, kube), manifest(tmp_path, asked)
     assert said in (await commands.run("why", "asked")).output
     assert (await commands.run("fits", "-f", file)).output.startswith(f"Pod asked does not fit now: {said}")
-    document = document_of(await cluster_view.read(kube, hosts=True, claims=True), {"n": NodeCondition()})
+    document = document_of(await cluster_reader.read(kube, hosts=True, claims=True), {"n": NodeCondition()})
     assert [each.mode for each in document.nodes["n"].gpus] == ["claims", "claims"]
     rows = json.loads((await commands.run("gpus", "-o", "json")).output)
     assert [(row["mode"], row["memoryFreeMib"], row["slotsFree"]) for row in rows] == [("claims", None, None)] * 2
@@ -341,7 +341,7 @@ async def test_a_viewer_without_rights_to_claims_sees_the_rest_and_one_warning(m
 async def test_the_page_counts_what_claims_hold_as_lamina_gpus_does(monkeypatch: pytest.MonkeyPatch) -> None:
     node = holding(held_claim("c", ("gpu", 4096), cores=30), gpus=2)
     kube = await of_case(Case(user(node="n", **RUNNING), (allocated(claim("c", share())),), node=node))
-    document = document_of(await cluster_view.read(kube, claims=True), {"n": NodeCondition()})
+    document = document_of(await cluster_reader.read(kube, claims=True), {"n": NodeCondition()})
     rows = json.loads((await Commands(monkeypatch, kube).run("gpus", "-o", "json")).output)
     assert [(row["memoryGrantedMib"], row["mode"]) for row in rows] == [(4096, "claims"), (0, "idle")]
     assert (document.cluster.granted_mib, document.cluster.granted_cores) == (4096, 30)

@@ -2,7 +2,7 @@
 
 from lamina.cli import tables
 from lamina.operations.dashboard.view import document_of
-from lamina.report.cluster_view import read
+from lamina.report.cluster_reader import read
 from lamina.report.pods import pod_rows
 from lamina.report.reasons import why_pod
 from tests.report.clusters import cluster, container, inventory, pod

@@ -1,7 +1,7 @@
 """Objects are read once, and again when others take their place."""
 
 from lamina.ports.kube import Object
-from lamina.report.parse_cache import ParseCache
+from lamina.report.cluster_reader import ParseCache
 
 
 def named(name: str) -> Object:

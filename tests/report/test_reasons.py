@@ -12,7 +12,7 @@ from lamina.core.survivors import Survivor
 from lamina.dialects.groups import GROUP_ANNOTATION
 from lamina.errors import BadInput
 from lamina.ports.kube import INVENTORIES, NODES, RESOURCE_QUOTAS, Object
-from lamina.report import cluster_view
+from lamina.report import cluster_reader
 from lamina.report.cluster_use import ClusterUse
 from lamina.report.gpus import GpuRow, gpu_rows
 from lamina.report.reasons import waiting_because, why
@@ -21,7 +21,7 @@ from tests.report.clusters import cluster, container, grant, inventory, pod
 
 async def explained(of: Object, *others: Any) -> tuple[list[str], str]:
     """What `why` says of a pod, and its reason in a table."""
-    view = await cluster_view.read(await cluster(of, *others))
+    view = await cluster_reader.read(await cluster(of, *others))
     (read,) = (each for each in view.pods if each["metadata"]["uid"] == of["metadata"]["uid"])
     return list(why(view, "default", of["metadata"]["name"])), waiting_because(view, read)
 
@@ -53,7 +53,7 @@ async def test_tickets_that_a_pod_without_a_grant_has_are_the_reason_and_the_pod
     assert lines[0].startswith("p is pending") and "pods without a grant have 10 of 10 nvidia.com/gpu" in lines[0]
     assert "  pod team/culprit has 10 nvidia.com/gpu of node n without a grant; delete it" in lines
     assert "pods without a grant" in reason and "culprit" not in reason
-    view = await cluster_view.read(await cluster(waits, culprit, inventory()))
+    view = await cluster_reader.read(await cluster(waits, culprit, inventory()))
     assert "Lamina did not place it: it has 10 nvidia.com/gpu" in list(why(view, "team", "culprit"))[-1]
 
 
@@ -70,7 +70,7 @@ async def held(*holds: Any, of: Object, others: tuple[Any, ...] = ()) -> tuple[l
     """What `why` says, and the rows of `lamina gpus`, where the controller lists this room as held on node n."""
     kube = await cluster(of, inventory(), *others)
     await kube.patch(INVENTORIES, "n", {"status": {"holds": list(holds)}}, subresource="status")
-    view = await cluster_view.read(kube)
+    view = await cluster_reader.read(kube)
     return list(why(view, "default", of["metadata"]["name"])), gpu_rows(view, ClusterUse())
 
 
@@ -126,7 +126,7 @@ async def test_native_devices_are_no_tickets() -> None:
 
 @pytest.mark.parametrize(("namespace", "name"), [("default", "absent"), ("other", "p"), ("", "p"), ("default", "")])
 async def test_a_pod_that_does_not_exist(namespace: str, name: str) -> None:
-    view = await cluster_view.read(await cluster(pod("p", container())))
+    view = await cluster_reader.read(await cluster(pod("p", container())))
     with pytest.raises(BadInput, match=f"^there is no pod {name} in namespace {namespace}$"):
         list(why(view, namespace, name))
 
@@ -218,7 +218,7 @@ async def test_a_quota_comes_before_the_nodes() -> None:
     kube = await cluster(pod("p", container(gpu=1, gpumem=2000)), inventory())
     hard = {"limits.nvidia.com/gpumem": "1000"}
     await kube.create(RESOURCE_QUOTAS, {"metadata": {"name": "team", "namespace": "default"}, "spec": {"hard": hard}})
-    view = await cluster_view.read(kube)
+    view = await cluster_reader.read(kube)
     (line,) = why(view, "default", "p")
     reason = waiting_because(view, view.pods[0])
     assert line == f"p is pending: {reason}." and "1000" in reason and "team" in reason
@@ -301,12 +301,12 @@ async def test_a_pod_that_fits_or_that_runs_is_told_of_no_survivors() -> None:
 
 async def test_a_pod_that_only_an_agent_knows_is_in_no_namespace() -> None:
     kube = await cluster(pod("p", container(gpu=1, gpumem=10000)), outlived("old"), confirmed=False)
-    lines = list(why(await cluster_view.read(kube), "default", "p"))
+    lines = list(why(await cluster_reader.read(kube), "default", "p"))
     assert lines[1] == "  pod ?/old is deleted, but its processes still hold 8000 MiB of GPU 0 of node n"
     kube = await cluster(pod("p", container(gpu=1, gpumem=3000)), outlived("old"), confirmed=False)
     hard = {"spec": {"hard": {"limits.nvidia.com/gpumem": "10000"}}}
     await kube.create(RESOURCE_QUOTAS, {"metadata": {"name": "q", "namespace": "default"}} | hard)
-    assert next(iter(why(await cluster_view.read(kube), "default", "p"))).startswith("p would fit now")
+    assert next(iter(why(await cluster_reader.read(kube), "default", "p"))).startswith("p would fit now")
 
 
 @pytest.mark.parametrize(("namespace", "named"), [("default", True), ("other", False)])
@@ -314,7 +314,7 @@ async def test_a_quota_is_used_by_survivors_of_its_namespace(namespace: str, nam
     kube = await cluster(pod("p", container(gpu=1, gpumem=3000)), outlived("old", namespace=namespace))
     hard = {"spec": {"hard": {"limits.nvidia.com/gpumem": "10000" if named else "2000"}}}
     await kube.create(RESOURCE_QUOTAS, {"metadata": {"name": "q", "namespace": "default"}} | hard)
-    lines = list(why(await cluster_view.read(kube), "default", "p"))
+    lines = list(why(await cluster_reader.read(kube), "default", "p"))
     assert "quota q allows" in lines[0]
     assert any("default/old" in line for line in lines) == named and len(lines) == 1 + named
 
@@ -323,16 +323,16 @@ async def test_why_gives_the_reasons_of_kube_scheduler_that_fits_gives() -> None
     of = pod("p", container(gpu=1, gpumem=1000), nodeSelector={"pool": "a"})
     kube = await cluster(of, inventory("a"), inventory("b"))
     for read, expected in (
-        (await cluster_view.read(kube), "p would fit now, as far as GPUs are concerned: fits on 2 of 2 nodes: a, b."),
+        (await cluster_reader.read(kube), "p would fit now, as far as GPUs are concerned: fits on 2 of 2 nodes: a, b."),
         (
-            await cluster_view.read(kube, hosts=True),
+            await cluster_reader.read(kube, hosts=True),
             "p is pending: 0 of 2 nodes fit: 2 not selected by the pod; nearest is a: the node does not have the label "
             "pool=a that the pod selects.",
         ),
     ):
         assert next(iter(why(read, "default", "p"))) == expected
     await kube.patch(NODES, "b", {"metadata": {"labels": {"pool": "a"}}})
-    first, second = why(await cluster_view.read(kube, hosts=True), "default", "p")
+    first, second = why(await cluster_reader.read(kube, hosts=True), "default", "p")
     assert first == "p would fit now: fits on 1 of 2 nodes: b."
     assert second == "  a: the node does not have the label pool=a that the pod selects"
 
@@ -342,5 +342,5 @@ async def test_pods_that_differ_in_their_selector_alone_have_reasons_of_their_ow
         pod("chosen", container(gpu=1, gpumem=1000), nodeSelector={"pool": "a"}),
         pod("free", container(gpu=1, gpumem=1000)),
     )
-    view = await cluster_view.read(await cluster(chosen, free, inventory()), hosts=True)
+    view = await cluster_reader.read(await cluster(chosen, free, inventory()), hosts=True)
     assert [bool(waiting_because(view, each).startswith("node n: ")) for each in view.pods] == [True, False]

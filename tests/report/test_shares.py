@@ -9,7 +9,7 @@ from lamina.core.gpus import Inventory, MigDeviceCount, Mode
 from lamina.core.sharing import Strategy
 from lamina.ports.kube import Object
 from lamina.ports.kube.fake import FakeKube
-from lamina.report import cluster_view
+from lamina.report import cluster_reader
 from lamina.report.cluster_use import ClusterUse
 from lamina.report.pods import pod_rows
 from lamina.report.shares import ShareRow, all_shares, held_shares
@@ -43,7 +43,7 @@ def said(*pages: str) -> ClusterUse:
 
 
 async def shares(of: Object, node: Inventory, use: ClusterUse) -> list[ShareRow]:
-    return list(held_shares(of, await cluster_view.read(await cluster(node, of)), use))
+    return list(held_shares(of, await cluster_reader.read(await cluster(node, of)), use))
 
 
 @pytest.mark.parametrize(
@@ -99,12 +99,12 @@ async def test_a_granted_share_is_not_listed_a_second_time_as_a_device() -> None
     runs = pod("runs", container(gpu=1, gpumem=1000), node="n")
     kube = await cluster(inventory(), runs, grant(runs, "n", 1000))
     use = said(share_lines("n", "runs", "GPU-n-0", data=5, peak=9))
-    (share,) = held_shares(runs, await cluster_view.read(kube), use)
+    (share,) = held_shares(runs, await cluster_reader.read(kube), use)
     assert (share.memory_mib, share.used_mib, share.peak_mib) == (1000, 5, 9)
 
 
 async def test_top_lists_devices_that_kubelet_chose() -> None:
-    view = await cluster_view.read(await cluster(native(Mode.TIMESLICE), SHARED))
+    view = await cluster_reader.read(await cluster(native(Mode.TIMESLICE), SHARED))
     (row,) = all_shares(view, said(native_lines("n", "shared", "GPU-n-1", limit_mib=15360, used_mib=700)))
     assert (row.node, row.share.index, row.model) == ("n", 1, "Tesla T4")
     assert (row.share.limit_mib, row.share.used_mib) == (15360, 700)
@@ -112,7 +112,7 @@ async def test_top_lists_devices_that_kubelet_chose() -> None:
 
 
 async def test_without_agents_pods_have_what_they_count() -> None:
-    (row,) = pod_rows(await cluster_view.read(await cluster(native(Mode.TIMESLICE), SHARED)), None)
+    (row,) = pod_rows(await cluster_reader.read(await cluster(native(Mode.TIMESLICE), SHARED)), None)
     assert (row.shares, dict(row.devices)) == ((), {"nvidia.com/gpu": 1})
 
 

@@ -7,7 +7,7 @@ import pytest
 
 from lamina.core.gpus import Inventory
 from lamina.dialects import parse
-from lamina.report import cluster_view
+from lamina.report import cluster_reader
 from lamina.report.remedies import remedies
 from tests.report.clusters import cluster, container, grant, inventory, pod
 
@@ -15,7 +15,7 @@ from tests.report.clusters import cluster, container, grant, inventory, pod
 async def ways(*objects: Any, **limits: int) -> list[str]:
     """For a pod with these limits in a cluster with these objects."""
     asking = pod("asking", container(**limits))
-    view = await cluster_view.read(await cluster(asking, *objects))
+    view = await cluster_reader.read(await cluster(asking, *objects))
     request, explanation = parse(asking, view.config), view.explain(asking)
     assert request is not None and explanation is not None
     return list(remedies(view, request, explanation))

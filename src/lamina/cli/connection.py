@@ -14,7 +14,7 @@ import typer
 from lamina.cli.terminal import answered
 from lamina.ports.kube import ConnectedKube
 from lamina.ports.kube.errors import Refused
-from lamina.report import cluster_view
+from lamina.report import cluster_reader
 from lamina.report.cluster_use import ClusterUse
 from lamina.report.cluster_view import ClusterView
 
@@ -75,7 +75,7 @@ def read_cluster(kubeconfig: Path | None) -> ClusterView:
 
     Raises BadInput where Lamina is not installed.
     """
-    cluster = with_cluster(kubeconfig, cluster_view.read)
+    cluster = with_cluster(kubeconfig, cluster_reader.read)
     warn_of_refused_configuration(cluster)
     return cluster
 

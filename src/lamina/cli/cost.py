@@ -16,7 +16,7 @@ from lamina.operations.cost import prometheus as grown
 from lamina.operations.cost.accounts import ClusterAccounts
 from lamina.operations.cost.rows import CostRow
 from lamina.ports.kube import ProxiedKube
-from lamina.report import cluster_view
+from lamina.report import cluster_reader, cluster_view
 
 _OUTPUTS = ("table", "json", "yaml")
 _FIGURES = (
@@ -56,7 +56,7 @@ def cost(
         grown.checked_since(since)
 
     async def read(kube: ProxiedKube) -> tuple[cluster_view.ClusterView, ClusterAccounts]:
-        cluster = await cluster_view.read(kube)
+        cluster = await cluster_reader.read(kube)
         if prometheus:
             return cluster, await grown.grown_accounts(prometheus, since)
         return cluster, await agents.total_accounts(kube, cluster.inventories, cluster.pods)

@@ -12,7 +12,7 @@ from lamina.defragmentation.run import DefragRun
 from lamina.operations.advise.defrag import advice
 from lamina.ports.clock import SystemClock
 from lamina.ports.kube import ConnectedKube
-from lamina.report.cluster_view import read
+from lamina.report.cluster_reader import read
 
 
 def defrag(

@@ -13,7 +13,7 @@ from lamina.cli.terminal import console, print_document
 from lamina.dialects.groups import GroupName
 from lamina.ports.kube import Kube
 from lamina.ports.user_files import read_text
-from lamina.report import cluster_view
+from lamina.report import cluster_reader
 from lamina.report.cluster_view import ClusterView
 from lamina.report.fit_groups import read_needed
 from lamina.report.pod_templates import claim_manifests, pod_groups, pod_templates
@@ -49,7 +49,7 @@ def fits(
     claims = claim_manifests(text, where, chosen)
 
     async def read(kube: Kube) -> tuple[ClusterView, dict[GroupName, int | str]]:
-        return await cluster_view.read(kube, hosts=True, claims=True), await read_needed(kube, templates, groups)
+        return await cluster_reader.read(kube, hosts=True, claims=True), await read_needed(kube, templates, groups)
 
     cluster, needed = with_cluster(kubeconfig, read)
     warn_of_refused_configuration(cluster)

@@ -13,7 +13,7 @@ from lamina.cli.tables import UNKNOWN, amount
 from lamina.operations import agent_metrics
 from lamina.operations.node_labels import labeled_nodes
 from lamina.ports.kube import ProxiedKube
-from lamina.report import cluster_view
+from lamina.report import cluster_reader
 from lamina.report.gpus import HEALTHY, ORDERS, GpuRow, gpu_rows, in_order, of_node
 
 
@@ -40,7 +40,7 @@ def gpus(
     )
 
     async def read(kube: ProxiedKube) -> ListReading[GpuRow]:
-        cluster = await cluster_view.read(kube, claims=True)
+        cluster = await cluster_reader.read(kube, claims=True)
         names = await labeled_nodes(kube, cluster.inventories, listed.selected)
         asked = [node] if node in cluster.inventories else names
         use = await agent_metrics.read_use(kube, asked, cluster.pods)

@@ -10,7 +10,7 @@ from lamina.cli.lists import ListedCluster, Listing, ListKind, ListReading, list
 from lamina.cli.options import Namespace
 from lamina.operations import agent_metrics
 from lamina.ports.kube import ProxiedKube
-from lamina.report import cluster_view
+from lamina.report import cluster_reader
 from lamina.report.pods import PodRow, deleted_rows, pods_with_gpus, rows_of
 from lamina.report.refused_workloads import refused_workloads
 
@@ -40,7 +40,7 @@ def pods(
     )
 
     async def read(kube: ProxiedKube) -> ListReading[PodRow]:
-        cluster = await cluster_view.read(kube, claims=True)
+        cluster = await cluster_reader.read(kube, claims=True)
         where = None if all_namespaces else namespace
         shown = pods_with_gpus(cluster, where, listed.selected)
         nodes = {pod["spec"].get("nodeName") for pod in shown} & cluster.inventories.keys()

@@ -7,7 +7,7 @@ from rich.table import Table
 from lamina.cli.connection import warnings
 from lamina.cli.lists import ListedCluster, Listing, ListKind, ListReading, list_command
 from lamina.ports.kube import Kube
-from lamina.report import cluster_view
+from lamina.report import cluster_reader
 from lamina.report.quotas import QuotaRow, quota_rows
 
 
@@ -24,7 +24,7 @@ def quotas(listed: ListedCluster) -> Listing[QuotaRow]:
     )
 
     async def read(kube: Kube) -> ListReading[QuotaRow]:
-        cluster = await cluster_view.read(kube)
+        cluster = await cluster_reader.read(kube)
         return ListReading(quota_rows(cluster, listed.selected), warnings=warnings(cluster))
 
     return kind, read

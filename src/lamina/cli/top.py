@@ -21,7 +21,7 @@ from lamina.operations import agent_metrics
 from lamina.ports.clock import Clock, SystemClock
 from lamina.ports.kube import ProxiedKube
 from lamina.ports.kube.moments import rfc3339
-from lamina.report import cluster_view
+from lamina.report import cluster_reader
 from lamina.report.gpus import gpu_rows
 from lamina.report.shares import all_shares
 
@@ -75,7 +75,7 @@ def top(
 
 async def read_once(kube: ProxiedKube, screen: TopScreen, clock: Clock) -> None:
     """Read the cluster into the screen. Raises Outside, BadInput."""
-    cluster = await cluster_view.read(kube, claims=True)
+    cluster = await cluster_reader.read(kube, claims=True)
     use = await agent_metrics.read_use(kube, cluster.inventories, cluster.pods)
     moment = rfc3339(clock.wall()).partition("T")[2]
     screen.usage = TopReading(gpu_rows(cluster, use), all_shares(cluster, use), moment, len(use.silent))

@@ -12,7 +12,7 @@ from lamina.cli.lists import ListedCluster, Listing, ListKind, ListReading, list
 from lamina.operations.advise.shares import IdleShare, ShareAdvice, advise_shares, idle_shares
 from lamina.operations.advise.use_histories import UseOverTime, read_use_over_time
 from lamina.ports.kube import ProxiedKube
-from lamina.report import cluster_view
+from lamina.report import cluster_reader
 from lamina.report.cluster_view import ClusterView
 
 R = TypeVar("R", bound=msgspec.Struct)
@@ -73,7 +73,7 @@ def _reading(
     """Reads the cluster and what its containers used, and makes the rows of it."""
 
     async def read(kube: ProxiedKube) -> ListReading[R]:
-        cluster = await cluster_view.read(kube)
+        cluster = await cluster_reader.read(kube)
         use = await read_use_over_time(kube, cluster.inventories, cluster.pods)
         return ListReading(rows(cluster, use), _silent(use), warnings(cluster))
 

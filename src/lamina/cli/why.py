@@ -10,7 +10,7 @@ from lamina.cli.options import ANSWER_OUTPUTS, AnswerOutput, Kubeconfig, Namespa
 from lamina.cli.terminal import console, print_document
 from lamina.operations import workloads
 from lamina.ports.kube import Kube
-from lamina.report import cluster_view, reasons
+from lamina.report import cluster_reader, reasons
 from lamina.report.device_taint_rules import taint_lines
 from lamina.report.refused_memory import last_refusal
 
@@ -32,7 +32,7 @@ def why(
     chosen = chosen_namespace(namespace, kubeconfig)
 
     async def explain(kube: Kube) -> workloads.Explained:
-        cluster = await cluster_view.read(kube, hosts=True, claims=True)
+        cluster = await cluster_reader.read(kube, hosts=True, claims=True)
         warn_of_refused_configuration(cluster)
         warn_of_unread_nodes(cluster)
         if "/" in name and not name.startswith(("pod/", "pods/")):

@@ -21,7 +21,8 @@ from lamina.placement.eviction.defrag import DefragStep
 from lamina.placement.eviction.relocation import Batch, BatchState, MovedPod, batches, changed, outcome
 from lamina.ports.clock import Clock
 from lamina.ports.kube import DISRUPTION_BUDGETS, GRANTS, INVENTORIES, PODS, Kube, NotFound, Object
-from lamina.report.cluster_view import ClusterView, read, readable
+from lamina.report.cluster_reader import read, readable
+from lamina.report.cluster_view import ClusterView
 
 _EVERY_S = 2.0
 

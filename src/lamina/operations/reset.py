@@ -36,7 +36,7 @@ from lamina.ports.kube import (
     Object,
     Resource,
 )
-from lamina.report import cluster_view
+from lamina.report import cluster_reader, cluster_view
 from lamina.report.claim_shares import shares_by_claims
 from lamina.report.native_capacity import counted
 
@@ -56,7 +56,7 @@ class Reset:
 
     async def run(self, *, everything: bool) -> AsyncIterator[str]:
         """Yields a sentence after each step. Raises BadInput while pods use GPUs, and names them."""
-        cluster = await cluster_view.read(self._kube)
+        cluster = await cluster_reader.read(self._kube)
         refuse_users(cluster, "reset again")
         async for step in self.withdraw(cluster.config):
             yield step

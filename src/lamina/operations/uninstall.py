@@ -38,7 +38,7 @@ from lamina.ports.kube import (
     Object,
     Resource,
 )
-from lamina.report import cluster_view
+from lamina.report import cluster_reader, cluster_view
 
 _LOOK_S = 1.0
 ROUND_S = 1.0
@@ -126,7 +126,7 @@ class Uninstall:
         """The cluster, or only its pods where the CRDs or a valid configuration are missing; and whether the CRDs
         exist, without which no agent reports anything."""
         try:
-            return await cluster_view.read(self._kube), True
+            return await cluster_reader.read(self._kube), True
         except BadInput:
             pods = (await self._kube.list(PODS)).items
             kinds = [definition["metadata"]["name"] for definition in custom_resource_definitions()]

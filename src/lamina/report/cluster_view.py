@@ -1,68 +1,39 @@
-"""A cluster from one reading of its API: pods, grants, and what is free on each node.
+"""A cluster at one moment: pods, grants, and what is free on each node, with the answers that all views share.
 
-`lamina pods` and `lamina why` compute the same sums with the same code as the controller, so that explanation and
-decision agree. They need read access only. `lamina why` and `lamina fits` also read what the nodes are like.
+Sums and rules are those of the controller, so that explanation and decision agree.
 """
 
-import logging
-import time
-from collections.abc import Callable, Collection, Hashable, Iterable, Iterator, Mapping
+from collections.abc import Collection, Hashable, Iterator, Mapping
 from dataclasses import dataclass, field
-from functools import cached_property, partial
-from typing import NamedTuple, TypeVar
+from functools import cached_property
 
 import msgspec
 
-from lamina import configuration
-from lamina.configuration import CONFIG_MAP, CONFIG_MAP_NAMESPACE, Config
-from lamina.configuration.config_map import TextInForce, in_force
+from lamina.configuration import Config
 from lamina.core.gpus import Inventory
 from lamina.core.grants import Grant
-from lamina.core.objects import confirmed_survivors, read_inventory
 from lamina.core.requests import PodRequest
 from lamina.core.survivors import Survivor
-from lamina.dialects import resource_names
-from lamina.dialects.native_devices import native_resources
 from lamina.errors import BadInput
 from lamina.ledger.claim_usage import ClaimUsage
-from lamina.ledger.grant_objects import grant_record
 from lamina.ledger.ledger import Ledger
-from lamina.ledger.observed_claims import ObservedClaims
-from lamina.ledger.pod_holding import GrantRecord
 from lamina.ledger.pod_rules import PodRules
-from lamina.ledger.pod_stages import PodState, Stage, pod_state
 from lamina.ledger.pods import ParsedPod, parse_pod
 from lamina.ledger.quotas import ResourceQuotas
 from lamina.ledger.ticket_holders import ticket_holder, without_grant
-from lamina.ledger.ungranted_pods import RunningRequest, running_request
-from lamina.ledger.used_claims import ClaimName, claims_of
 from lamina.placement import Cause, Explanation, HostRefusal, Hosts, Miss, NodeState, explain, explain_counted
 from lamina.ports.kube import (
-    CONFIG_MAPS,
-    GRANTS,
-    INVENTORIES,
-    NODES,
-    PODS,
-    RESOURCE_QUOTAS,
-    Kube,
-    NotFound,
     Object,
-    Refused,
 )
 from lamina.report import claim_shares
 from lamina.report.claim_quotas import NOT_CHECKED, WaitingForQuotas, waits_for_check
-from lamina.report.holds import RoomOfNode, count_holds, hold_lines, read_holds
+from lamina.report.holds import RoomOfNode, hold_lines
 from lamina.report.native_capacity import counted, forbidden, missing
-from lamina.report.parse_cache import ParseCache
-from lamina.report.pod_claims import IMPLICIT, NO_CLAIMS, ClaimObjects, PodClaims, read_claims
+from lamina.report.pod_claims import PodClaims
 from lamina.report.taken_tickets import TakenTickets
-
-log = logging.getLogger(__name__)
 
 NO_DEVICES = Miss("it offers no devices to claims", Cause.NO_GPU, True, (int(Cause.NO_GPU), 0, 0.0))
 """What a node lacks for every claim whose agent serves none."""
-
-_T = TypeVar("_T")
 
 
 @dataclass
@@ -255,179 +226,3 @@ class ClusterView:
             rules=self.config.mig_rules,
             allocated=self.ledger.allocated_on(name),
         )
-
-
-class ClusterObjects(NamedTuple):
-    """What a view is computed from, as the API has it. `config_map` is None where there is none, `nodes` where they
-    were not read."""
-
-    inventories: list[Object]
-    grants: list[Object]
-    pods: list[Object]
-    quotas: list[Object]
-    config_map: Object | None = None
-    nodes: list[Object] | None = None
-    claims: ClaimObjects = NO_CLAIMS
-
-
-NOT_INSTALLED = "Lamina is not installed in this cluster: inventories.lamina.dev does not exist; see `lamina install`"
-
-
-async def read(kube: Kube, *, hosts: bool = False, claims: bool = False) -> ClusterView:
-    """Read all of it, the nodes themselves only with `hosts` and where that is allowed, and what ResourceClaims are
-    read from only with `claims`.
-
-    Raises BadInput where Lamina is not installed.
-    """
-    config_map = await _config_map(kube)
-    try:
-        inventories = (await kube.list(INVENTORIES)).items
-        grants = (await kube.list(GRANTS)).items
-    except NotFound as error:
-        raise BadInput(NOT_INSTALLED) from error
-    pods = (await kube.list(PODS)).items
-    quotas = (await kube.list(RESOURCE_QUOTAS)).items
-    nodes = await _nodes(kube) if hosts else None
-    claimed = await read_claims(kube) if claims else NO_CLAIMS
-    return view_of(ClusterObjects(inventories, grants, pods, quotas, config_map, nodes, claimed))
-
-
-async def _nodes(kube: Kube) -> list[Object] | None:
-    try:
-        return (await kube.list(NODES)).items
-    except Refused:
-        return None
-
-
-def view_of(objects: ClusterObjects) -> ClusterView:
-    """The view of these objects. What cannot be read is left out and logged."""
-    return ClusterReader().view_of(objects)
-
-
-class _ReadInventory(NamedTuple):
-    inventory: Inventory
-    confirmed: tuple[str, ...]
-
-
-class _ReadPod(NamedTuple):
-    uid: str
-    parsed: ParsedPod
-    state: PodState
-    running: RunningRequest | None
-    claims: frozenset[ClaimName]
-
-
-class ClusterReader:
-    """Makes views of one cluster, and reads only objects that the view before did not have."""
-
-    def __init__(self) -> None:
-        self._inventories = ParseCache(partial(_readable, _read_inventory))
-        self._grants = ParseCache(partial(_readable, grant_record))
-        self._config = configuration.DEFAULT
-        self._pods = ParseCache(self._pod)
-
-    def view_of(self, objects: ClusterObjects) -> ClusterView:
-        """The view of these objects. What cannot be read is left out and logged."""
-        configured = configured_by(objects.config_map)
-        if configured.config != self._config:
-            self._config, self._pods = configured.config, ParseCache(self._pod)
-        inventories = [each for each in self._inventories.all(objects.inventories) if each is not None]
-        records = [each for each in self._grants.all(objects.grants) if each is not None]
-        pods = [each for each in self._pods.all(objects.pods) if each is not None]
-        granted = {record.grant.pod_uid for record in records}
-        waiting = {each.uid for each in pods if each.state.stage is Stage.PENDING} - granted
-        holds = tuple(each for each in read_holds(objects.inventories, time.time()) if each.room.pod_uid in waiting)
-        claims = PodClaims(objects.claims)
-        ledger, quotas = _ledger(inventories, claims.observed, pods, records, holds), ResourceQuotas()
-        for quota in objects.quotas:
-            quotas.observe(quota)
-        return ClusterView(
-            config=configured.config,
-            pods=[each.parsed.obj for each in pods],
-            grants={record.grant.pod_uid: record.grant for record in records},
-            inventories={node: found for node in ledger.nodes() if (found := ledger.inventory(node)) is not None},
-            ledger=ledger,
-            holds=holds,
-            quotas=quotas,
-            hosts=None if objects.nodes is None else _hosts(objects.nodes, objects.pods, configured.config),
-            config_refusal=configured.refusal,
-            claims=claims,
-            parsed={id(each.parsed.obj): each.parsed for each in pods},
-        )
-
-    def _pod(self, pod: Object) -> _ReadPod | None:
-        """What can be read of the pod. One that cannot be read must not hide the others."""
-        metadata = pod["metadata"]
-        try:
-            parsed = parse_pod(pod, self._config)
-            return _ReadPod(metadata["uid"], parsed, pod_state(pod), running_request(parsed), claims_of(pod))
-        except Exception as error:
-            log.warning("pod %s/%s cannot be read: %r", metadata.get("namespace"), metadata.get("name"), error)
-            return None
-
-
-def _read_inventory(obj: Object) -> _ReadInventory:
-    return _ReadInventory(read_inventory(obj), confirmed_survivors(obj))
-
-
-def _ledger(
-    inventories: list[_ReadInventory],
-    claims: ObservedClaims,
-    pods: list[_ReadPod],
-    records: list[GrantRecord],
-    holds: Iterable[RoomOfNode],
-) -> Ledger:
-    ledger = Ledger()
-    now = time.monotonic()
-    for inventory, confirmed in inventories:
-        allocated = claims.allocated_on(inventory)
-        ledger.observe_inventory(claims.marked(inventory), confirmed=confirmed, allocated=allocated)
-    for pod in pods:
-        ledger.observe_pod(pod.uid, pod.state, now, pod.running, claims=pod.claims)
-    alive = {pod.uid for pod in pods}
-    for record in records:
-        if record.grant.pod_uid in alive:
-            ledger.observe_grant(record)
-    leaving = {pod.uid for pod in pods if pod.parsed.metadata.get("deletionTimestamp")}
-    count_holds(ledger, holds, leaving)
-    return ledger
-
-
-def _hosts(nodes: list[Object], pods: list[Object], config: Config) -> Hosts:
-    """The nodes themselves, without resources that Lamina counts, or that inventories have the count of."""
-    names = {name for each in resource_names(config) for name in each.all}
-    return Hosts(
-        nodes,
-        pods,
-        lambda resource: resource in names or bool(native_resources([resource])) or resource.startswith(IMPLICIT),
-    )
-
-
-async def text_in_force(kube: Kube) -> TextInForce:
-    """The cluster's configuration; the default where there is no ConfigMap."""
-    return configured_by(await _config_map(kube))
-
-
-def configured_by(config_map: Object | None) -> TextInForce:
-    """The configuration in force with this ConfigMap, or without one."""
-    return TextInForce("", configuration.DEFAULT) if config_map is None else in_force(config_map)
-
-
-async def _config_map(kube: Kube) -> Object | None:
-    try:
-        return await kube.get(CONFIG_MAPS, CONFIG_MAP, namespace=CONFIG_MAP_NAMESPACE)
-    except NotFound:
-        return None
-
-
-def _readable(read: Callable[[Object], _T], item: Object) -> _T | None:
-    return next(readable(read, [item]), None)
-
-
-def readable(read: Callable[[Object], _T], items: list[Object]) -> Iterator[_T]:
-    """The objects that can be read. Logs why the others are left out."""
-    for item in items:
-        try:
-            yield read(item)
-        except BadInput as problem:
-            log.warning("%s", problem)

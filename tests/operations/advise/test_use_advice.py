@@ -6,7 +6,8 @@ from lamina.core.gpus import Mode
 from lamina.operations.advise.shares import advise_shares, idle_shares
 from lamina.operations.advise.use_histories import HistoryOwner, PastUse, UseOverTime, read_use_over_time
 from lamina.ports.kube import Object
-from lamina.report.cluster_view import ClusterView, read
+from lamina.report.cluster_reader import read
+from lamina.report.cluster_view import ClusterView
 from tests.operations.advise.use_pages import history_lines, idle_line
 from tests.operations.agent_pages import serve
 from tests.report.clusters import T4, cluster, container, grant, inventory, pod

@@ -18,14 +18,14 @@ from lamina.operations.dashboard.stranded import StrandedGpus
 from lamina.operations.dashboard.view import NodeCondition, document_of
 from lamina.placement import NodeState
 from lamina.ports.kube import RESOURCE_QUOTAS, Object
-from lamina.report import cluster_view
+from lamina.report import cluster_reader
 from tests.report.clusters import T4, cluster, container, inventory, pod
 
 READY = {"n": NodeCondition()}
 
 
 async def shown(*objects: Object | Inventory, conditions: dict[str, NodeCondition] = READY) -> ClusterDocument:
-    return document_of(await cluster_view.read(await cluster(*objects)), conditions)
+    return document_of(await cluster_reader.read(await cluster(*objects)), conditions)
 
 
 def held(name: str, *shares: Share, **limits: int) -> tuple[Object, Object]:
@@ -124,7 +124,7 @@ async def test_a_pod_over_its_quota() -> None:
     kube = await cluster(inventory(), pod("p", container(gpu=1, gpumem=2000)))
     hard = {"limits.nvidia.com/gpumem": "1000"}
     await kube.create(RESOURCE_QUOTAS, {"metadata": {"name": "team", "namespace": "default"}, "spec": {"hard": hard}})
-    card = document_of(await cluster_view.read(kube), READY).pods["uid-default-p"]
+    card = document_of(await cluster_reader.read(kube), READY).pods["uid-default-p"]
     assert "team" in card.reason and card.ways_out == (
         "It would fit now with at most 1000 MiB, on node n.",
         "Raise the quota of the namespace, or wait until one of its pods ends.",

@@ -13,8 +13,8 @@ from lamina.operations.dashboard.document import ClusterDocument
 from lamina.operations.dashboard.pod_cards import PodCards
 from lamina.operations.dashboard.view import NodeCondition, document_of
 from lamina.ports.kube import Object
-from lamina.report import cluster_view
-from lamina.report.cluster_view import ClusterObjects, ClusterReader, view_of
+from lamina.report import cluster_reader
+from lamina.report.cluster_reader import ClusterObjects, ClusterReader, view_of
 from tests.report.clusters import container, grant, inventory, pod
 
 READY = {"n": NodeCondition()}
@@ -68,9 +68,9 @@ def test_each_document_is_as_if_it_were_the_first() -> None:
 
 def test_only_what_changed_is_read_and_made_again(monkeypatch: pytest.MonkeyPatch) -> None:
     read: list[str] = []
-    parse, make = cluster_view.parse_pod, pod_cards._card
+    parse, make = cluster_reader.parse_pod, pod_cards._card
     monkeypatch.setattr(
-        cluster_view, "parse_pod", lambda pod, config: read.append(pod["metadata"]["name"]) or parse(pod, config)
+        cluster_reader, "parse_pod", lambda pod, config: read.append(pod["metadata"]["name"]) or parse(pod, config)
     )
     made: list[str] = []
     monkeypatch.setattr(

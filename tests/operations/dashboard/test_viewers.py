@@ -16,8 +16,8 @@ from lamina.operations.dashboard.viewers import KEPT_S, DashboardViewers
 from lamina.ports.clock import FakeClock
 from lamina.ports.kube import Unreachable
 from lamina.ports.listener import Address, listening
+from lamina.report.cluster_reader import ClusterObjects
 from lamina.report.cluster_use import ClusterUse
-from lamina.report.cluster_view import ClusterObjects
 from tests.operations.dashboard.events import Events
 from tests.operations.dashboard.uses import use_of
 from tests.operations.dashboard.viewers import ViewersKube, two_teams

@@ -14,7 +14,7 @@ from lamina.operations.dashboard.server import DashboardServer
 from lamina.operations.dashboard.what_if import WantedPods, wanted_pods, what_if
 from lamina.ports.clock import FakeClock
 from lamina.ports.kube import GRANTS, INVENTORIES, PODS, RESOURCE_QUOTAS
-from lamina.report.cluster_view import ClusterObjects
+from lamina.report.cluster_reader import ClusterObjects
 from tests.browser import missing_browser
 from tests.operations.dashboard.pages import Page, small
 from tests.report.clusters import cluster, inventory

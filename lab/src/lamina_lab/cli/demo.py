@@ -50,7 +50,7 @@ async def _show(kubeconfig: Path) -> None:
     from lamina.cli import tables
     from lamina.cli.terminal import console
     from lamina.ports.kube.client import connect
-    from lamina.report import cluster_view
+    from lamina.report import cluster_reader
 
     manifest = importlib.resources.files("lamina_lab.cli").joinpath("demo.yaml").read_text()
     console.print("The demo applies this manifest:\n")
@@ -59,7 +59,7 @@ async def _show(kubeconfig: Path) -> None:
     try:
         placed = await _replay(kube, manifest)
         console.print()
-        tables.print_pods(console, await cluster_view.read(kube), "default")
+        tables.print_pods(console, await cluster_reader.read(kube), "default")
     finally:
         await kube.close()
     console.print(f"\n$ kubectl exec {placed} -- nvidia-smi\n", markup=False)

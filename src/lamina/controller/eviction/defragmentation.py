@@ -21,7 +21,8 @@ from lamina.errors import BadInput, Outside
 from lamina.ledger.disruption import violations
 from lamina.placement.eviction.defrag import DefragStep
 from lamina.ports.kube import DISRUPTION_BUDGETS, NODES, Object
-from lamina.report.cluster_view import ClusterView, read
+from lamina.report.cluster_reader import read
+from lamina.report.cluster_view import ClusterView
 
 log = logging.getLogger(__name__)
 

@@ -7,8 +7,8 @@ from lamina.operations.dashboard.allocation import AllocationHistory
 from lamina.operations.dashboard.document import ClusterDocument
 from lamina.operations.dashboard.history import UseHistory
 from lamina.operations.dashboard.usage import with_usage
+from lamina.report.cluster_reader import ClusterObjects
 from lamina.report.cluster_use import ClusterUse
-from lamina.report.cluster_view import ClusterObjects
 
 
 class Posted(NamedTuple):

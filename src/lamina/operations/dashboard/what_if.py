@@ -11,7 +11,7 @@ from msgspec import Meta, Struct
 from lamina.dialects import quota_names
 from lamina.errors import BadInput
 from lamina.operations.dashboard.answers import HEADERS
-from lamina.report.cluster_view import ClusterObjects, view_of
+from lamina.report.cluster_reader import ClusterObjects, view_of
 from lamina.report.pod_templates import PodTemplate
 from lamina.report.what_fits import FitCheck
 

@@ -21,7 +21,7 @@ from lamina.ports.kube import (
     Object,
     Resource,
 )
-from lamina.report import cluster_view
+from lamina.report import cluster_reader
 from lamina.report.device_taint_rules import read_rules
 
 _TEST_POD = "lamina-doctor"
@@ -29,7 +29,7 @@ _TEST_POD = "lamina-doctor"
 
 async def examine(kube: Kube) -> list[Finding]:
     """All findings about a cluster. Raises BadInput where Lamina is not installed, Outside."""
-    cluster = await cluster_view.read(kube, claims=True)
+    cluster = await cluster_reader.read(kube, claims=True)
     nodes, webhooks = (await kube.list(NODES)).items, (await kube.list(MUTATING_WEBHOOKS)).items
     slices, rules = await _listed(kube, RESOURCE_SLICES), await read_rules(kube)
     objects = CheckedObjects(nodes, webhooks, slices, rules, await _listed(kube, DEVICE_CLASSES))
