@@ -26,8 +26,7 @@ from lamina.report import cluster_reader
 from lamina.report.fit_groups import read_needed
 from lamina.report.pod_claims import read_claims
 from lamina.report.pod_templates import PodTemplate
-from lamina.report.refused_memory import last_refusal
-from lamina.report.refused_workloads import refused_workloads
+from lamina.report.refusals import last_refusal, refused_workloads
 from tests.agent.node import RESOURCE, container, share
 from tests.agent.running_agent import RunningAgent as Agent
 from tests.cli.doctor_patient import Patient

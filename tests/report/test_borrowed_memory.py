@@ -1,8 +1,8 @@
 """How far limits go beyond guarantees, and what is borrowed, by GPU."""
 
 from lamina.core.grants import ContainerGrant, Share
-from lamina.report.borrowed_memory import borrowed_mib, lendable_mib
 from lamina.report.cluster_use import ClusterUse, ShareFigures
+from lamina.report.gpus import borrowed_mib, lendable_mib
 
 
 def container(memory_mib: int, limit_mib: int = 0, *, gpu: str = "a", init: bool = False) -> ContainerGrant:

@@ -12,7 +12,7 @@ from lamina.operations import agent_metrics
 from lamina.ports.kube import ProxiedKube
 from lamina.report import cluster_reader
 from lamina.report.pods import PodRow, deleted_rows, pods_with_gpus, rows_of
-from lamina.report.refused_workloads import refused_workloads
+from lamina.report.refusals import refused_workloads
 
 
 @list_command

@@ -12,7 +12,7 @@ from lamina.operations import workloads
 from lamina.ports.kube import Kube
 from lamina.report import cluster_reader, reasons
 from lamina.report.device_taint_rules import taint_lines
-from lamina.report.refused_memory import last_refusal
+from lamina.report.refusals import last_refusal
 
 
 def why(

@@ -6,13 +6,13 @@ from typing import Any, NamedTuple
 from msgspec import Struct, structs
 
 from lamina.core.gpus import Mode
-from lamina.core.ledger import Taken
+from lamina.core.grants import ContainerGrant
+from lamina.core.ledger import Taken, taken_by
 from lamina.core.pod_status import is_over
 from lamina.errors import BadInput
 from lamina.name_hints import nearest
 from lamina.placement.state.nodes import GpuState
 from lamina.ports.kube import Object
-from lamina.report.borrowed_memory import borrowed_mib, lendable_mib
 from lamina.report.claim_shares import claimed
 from lamina.report.cluster_use import ClusterUse, GpuLoad
 from lamina.report.cluster_view import ClusterView
@@ -225,3 +225,30 @@ def _pods_by_gpu(cluster: ClusterView, use: ClusterUse) -> dict[str, list[str]]:
             for share in container.shares:
                 found.setdefault(share.gpu, set()).add(f"{survivor.namespace}/{survivor.pod}")
     return {gpu: sorted(names) for gpu, names in found.items()}
+
+
+def lendable_mib(pods: Iterable[tuple[ContainerGrant, ...]]) -> dict[str, int]:
+    """By GPU, what the containers of these pods may hold beyond their requests, counted as requests are."""
+    found: dict[str, int] = {}
+    for containers in pods:
+        shares = [share for container in containers for share in container.shares]
+        if all(share.limit_mib == share.memory_mib for share in shares):
+            continue
+        requested = taken_by(containers)
+        for gpu, taken in taken_by(map(_at_limit, containers)).items():
+            found[gpu] = found.get(gpu, 0) + taken.memory_mib - requested[gpu].memory_mib
+    return found
+
+
+def borrowed_mib(use: ClusterUse) -> dict[str, int]:
+    """By GPU, what containers hold beyond their requests. GPUs of which no container is reported are left out."""
+    found: dict[str, int] = {}
+    for shares in use.shares.values():
+        for gpu, share in shares.items():
+            found[gpu] = found.get(gpu, 0) + share.borrowed_mib
+    return found
+
+
+def _at_limit(container: ContainerGrant) -> ContainerGrant:
+    shares = tuple(structs.replace(share, memory_mib=share.limit_mib) for share in container.shares)
+    return structs.replace(container, shares=shares)

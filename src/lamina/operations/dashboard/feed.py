@@ -42,8 +42,7 @@ from lamina.ports.polling import RetryPauses
 from lamina.report.cluster_reader import NOT_INSTALLED, ClusterObjects, ClusterReader, configured_by
 from lamina.report.pod_claims import NO_CLAIMS, read_claims
 from lamina.report.pods import PodRow
-from lamina.report.refused_memory import REASON, last_refusals
-from lamina.report.refused_workloads import refused_workloads
+from lamina.report.refusals import REASON, last_refusals, refused_workloads
 
 log = logging.getLogger(__name__)
 

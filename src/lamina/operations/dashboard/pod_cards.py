@@ -12,8 +12,7 @@ from lamina.ledger.pods import ParsedPod
 from lamina.operations.dashboard.document import ContainerLimits, PodCard, ShareCard
 from lamina.ports.kube import Object
 from lamina.report.cluster_view import ClusterView
-from lamina.report.pod_gpus import pod_gpus
-from lamina.report.pods import PodRow
+from lamina.report.pods import PodRow, pod_gpus
 from lamina.report.reasons import waiting_because, why_pod
 from lamina.report.remedies import remedies
 

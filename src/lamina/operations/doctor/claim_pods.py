@@ -6,7 +6,7 @@ from lamina.core.pod_status import is_over
 from lamina.operations.doctor.finding import Finding, State
 from lamina.ports.kube import Object
 from lamina.report.cluster_view import ClusterView
-from lamina.report.pod_gpus import pod_gpus
+from lamina.report.pods import pod_gpus
 from lamina.report.reasons import CREATED, waiting_because
 
 _SHOWN = 5

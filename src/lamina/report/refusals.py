@@ -1,6 +1,9 @@
-"""Workloads whose pods admission refuses: they have no pods, so a list of pods alone would not show them."""
+"""What was refused: GPU memory to containers, by the events that agents write, and pods to workloads, by admission.
 
-from collections.abc import Iterator
+Workloads whose pods are refused have no pods, so a list of pods alone would not show them.
+"""
+
+from collections.abc import Iterable, Iterator
 from typing import Any
 
 from lamina.core.config import Config
@@ -9,6 +12,7 @@ from lamina.errors import BadInput
 from lamina.ports.kube import (
     DAEMON_SETS,
     DEPLOYMENTS,
+    EVENTS,
     JOBS,
     REPLICA_SETS,
     STATEFUL_SETS,
@@ -19,8 +23,39 @@ from lamina.ports.kube import (
 )
 from lamina.report.pods import PodRow, Selected, refused_row
 
+REASON = "OutOfGpuMemory"
+"""The reason of the events of `lamina.agent.limits.memory_refusals`."""
+_COMPONENT = "lamina-agent"
 LISTED = (DEPLOYMENTS, REPLICA_SETS, STATEFUL_SETS, DAEMON_SETS, JOBS)
 _OWNERS = {resource.kind for resource in LISTED}
+
+
+async def last_refusal(kube: Kube, pod: Object) -> Iterator[str]:
+    """A line about the last refusal; none where there was none lately, or where events may not be read."""
+    meta = pod["metadata"]
+    try:
+        listing = await kube.list(EVENTS, namespace=meta["namespace"], fields=f"involvedObject.name={meta['name']}")
+    except (Refused, NotFound):
+        return iter(())
+    line = last_refusals(listing.items).get((meta["namespace"], meta["uid"]))
+    return iter([line] if line else ())
+
+
+def last_refusals(events: Iterable[Object]) -> dict[tuple[str, str], str]:
+    """The line of each pod that was refused memory lately, by its namespace and UID."""
+    last: dict[tuple[str, str], Object] = {}
+    for event in events:
+        if event.get("reason") == REASON and (event.get("source") or {}).get("component") == _COMPONENT:
+            involved = event.get("involvedObject") or {}
+            # An event is about objects of its own namespace, whatever it names.
+            pod = event["metadata"].get("namespace", ""), str(involved.get("uid"))
+            if pod not in last or _moment(event) >= _moment(last[pod]):
+                last[pod] = event
+    return {pod: f"Refused at {_moment(event)}: {event.get('message', '')}." for pod, event in last.items()}
+
+
+def _moment(event: Object) -> str:
+    return str(event.get("lastTimestamp") or event.get("firstTimestamp") or "")
 
 
 async def refused_workloads(
