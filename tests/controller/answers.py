@@ -13,12 +13,14 @@ from lamina.core.inventory_status import HeldRoom
 from lamina.core.ledger import Taken
 from lamina.core.objects import write_spec
 from lamina.dialects import fill_defaults, parse
+from lamina.dra.names import DRIVER
 from lamina.ledger.holds import Hold, Why
 from lamina.ledger.ledger import DoesNotFit
 from lamina.operations.dashboard.view import document_of
 from lamina.ports.kube import GRANTS, PODS, Object
 from lamina.report.cluster_reader import ClusterObjects, view_of
 from lamina.report.cluster_view import ClusterView
+from lamina.report.pod_claims import NO_CLAIMS
 from lamina.report.pod_templates import PodTemplate
 from lamina.report.pods import pod_rows
 from lamina.report.reasons import waiting_because, why_pod
@@ -117,6 +119,7 @@ class AskedCluster:
         self.quotas: list[Object] = []
         self.holds: dict[str, list[HeldRoom]] = {}
         """By node."""
+        self.claims: list[Object] = []
         for each in inventories:
             self.bench.ledger.observe_inventory(each)
 
@@ -151,12 +154,27 @@ class AskedCluster:
                 (await self.bench.kube.list(GRANTS)).items,
                 (await self.bench.kube.list(PODS)).items,
                 self.quotas,
+                claims=NO_CLAIMS._replace(claims=self.claims),
             )
         )
 
     def _inventory(self, of: Inventory) -> Object:
         holds = msgspec.to_builtins(self.holds.get(of.node, []))
         return {"metadata": {"name": of.node}, "spec": write_spec(of), "status": {"holds": holds}}
+
+    def allocate(self, of: Inventory, gpu: Gpu) -> None:
+        """kube-scheduler gives the GPU to a ResourceClaim, which the agent of the node has not prepared yet."""
+        name = f"claim-{len(self.claims)}"
+        result = {"driver": DRIVER, "pool": of.node, "device": f"gpu-{gpu.number}", "request": "r"}
+        claim = {
+            "metadata": {"namespace": "other", "name": name, "uid": f"uid-{name}"},
+            "spec": {"devices": {"requests": []}},
+            "status": {"allocation": {"devices": {"results": [result]}}},
+        }
+        self.claims.append(claim)
+        observed = self.bench.cluster_state.claims
+        observed.observe(claim)
+        self.bench.ledger.observe_inventory(observed.marked(of), allocated=observed.allocated_on(of))
 
     async def hold(self, name: str, node: str, gpu: str, memory_mib: int) -> None:
         """Keep room for a pod that waits, as for a member of a group."""

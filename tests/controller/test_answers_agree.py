@@ -1,7 +1,8 @@
 """One question, one answer: what filter says of a node, binding does, and `why`, `fits`, `pods` and the page say.
 
 Pods of every dialect, with amounts, percentages, whole GPUs and fractions, in namespaces with quotas of every kind, on
-nodes of unlike GPUs, of which some are in use, held, claimed or allocated by kubelet.
+nodes of unlike GPUs, of which some are in use, held, claimed, allocated to claims that no agent has prepared, or
+allocated by kubelet.
 """
 
 import asyncio
@@ -87,6 +88,7 @@ def nodes(draw: st.DrawFn) -> tuple[Inventory, ...]:
     st.sampled_from(QUOTAS),
     st.lists(st.tuples(st.sampled_from(sorted(PODS_ASKED)), st.sampled_from(["team", "other"])), max_size=4),
     st.lists(st.integers(1, 40), max_size=2),
+    st.lists(st.integers(0, 8), max_size=2),
     st.sampled_from(sorted(PODS_ASKED)),
 )
 def test_answers_agree_in_any_cluster(
@@ -94,6 +96,7 @@ def test_answers_agree_in_any_cluster(
     hard: list[dict[str, Any]],
     running: list[tuple[str, str]],
     holds: list[int],
+    allocated: list[int],
     kind: str,
 ) -> None:
     async def check() -> None:
@@ -104,6 +107,9 @@ def test_answers_agree_in_any_cluster(
         for number, gib in enumerate(holds):
             node = inventories[number % len(inventories)]
             await world.hold(f"waits-{number}", node.node, node.gpus[-1].uuid, gib * 1024)
+        for number in allocated:
+            node = inventories[number % len(inventories)]
+            world.allocate(node, node.gpus[number % len(node.gpus)])
         world.limit("team", hard)
         await check_answers(world, kind)
 
