@@ -6,7 +6,7 @@ from pathlib import Path
 
 import numpy as np
 
-from lamina.operations.simulate.trace_rows import PodOfTrace, node_rows, pod_rows
+from lamina.operations.simulate.trace import PodOfTrace, node_rows, pod_rows
 from lamina.placement.packing.cluster import REFUSED, Ask, Cluster
 
 TRACES = Path(__file__).resolve().parents[3] / "shared" / "traces"

@@ -7,7 +7,7 @@ import pytest
 from lamina.core.field_types import ByClaimRule
 from lamina.dra.names import DRIVER, HAMI_DRIVER, device_classes
 from lamina.dra.slices import DIGEST
-from lamina.operations.doctor.claim_drivers import claim_drivers, device_classes_of_claims
+from lamina.operations.doctor.claims import claim_drivers, device_classes_of_claims
 from lamina.operations.doctor.finding import Finding, State
 from lamina.ports.kube import RESOURCE_SLICES, NotFound, Object
 from tests.cli.doctor_patient import Patient

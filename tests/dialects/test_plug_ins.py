@@ -25,7 +25,7 @@ from lamina.dialects.registry import label_prefixes
 from lamina.dialects.samples import GpuSample
 from lamina.errors import BadInput
 from lamina.install.scheduler_config import ExtenderAccess, extender
-from lamina.operations.simulate.node_gpus import gpus_of
+from lamina.operations.simulate.dump import gpus_of
 from lamina.ports.kube import GRANTS, PODS, Object
 from lamina.ports.kube.fake import FakeKube
 from lamina.ports.nvml.fake import fake_gpus

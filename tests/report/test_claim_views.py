@@ -11,7 +11,7 @@ from lamina.core.gpus import Inventory
 from lamina.dialects.claim_gate import GATE
 from lamina.dra.slices import DIGEST
 from lamina.operations.dashboard.view import NodeCondition, document_of
-from lamina.operations.doctor.claim_pods import claim_pods
+from lamina.operations.doctor.claims import claim_pods
 from lamina.ports.kube import (
     DEVICE_CLASSES,
     DEVICE_TAINT_RULES,

@@ -6,7 +6,7 @@ import pytest
 
 from lamina.dra.names import DRIVER
 from lamina.dra.slices import DIGEST
-from lamina.operations.doctor.claim_drivers import tainted_devices
+from lamina.operations.doctor.claims import tainted_devices
 from lamina.ports.kube import DEVICE_TAINT_RULES, RESOURCE_SLICES, NotFound, Object, Refused
 from lamina.ports.kube.fake import FakeKube
 from lamina.report.device_taint_rules import taint_lines, tainting

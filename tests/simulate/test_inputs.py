@@ -10,7 +10,7 @@ from lamina.core.gpus import Gpu, Inventory
 from lamina.core.objects import write_spec
 from lamina.errors import BadInput
 from lamina.operations.simulate import read_nodes, read_pods
-from lamina.operations.simulate.node_gpus import gpus_of
+from lamina.operations.simulate.dump import gpus_of
 from tests.configuration.odd_yaml import ODD_TEXTS
 from tests.distortion import distorted, nested
 

@@ -13,13 +13,11 @@ from lamina.core.quantities import MIB
 from lamina.errors import BadInput, LaminaError
 from lamina.operations.verify.compute import POINTS, SHORTEST, compute
 from lamina.operations.verify.escapes import HELD, KNOWN, escapes
-from lamina.operations.verify.facts import facts
 from lamina.operations.verify.machine import KERNELS, Site, site
 from lamina.operations.verify.memory import KINDS, memory
 from lamina.operations.verify.overhead import CALLS, overhead
-from lamina.operations.verify.report import cells, charts
-from lamina.operations.verify.rows import judged, untested
-from lamina.operations.verify.run import verify
+from lamina.operations.verify.report import cells, charts, judged, untested
+from lamina.operations.verify.run import facts, verify
 from lamina.operations.verify.views import views
 
 MODEL = "T4"

@@ -11,9 +11,9 @@ from lamina.cli.options import Kubeconfig, one_of
 from lamina.cli.terminal import console, print_document, print_table
 from lamina.core.prices import Pricing
 from lamina.errors import BadInput
-from lamina.operations.cost import agents, rows
 from lamina.operations.cost import prometheus as grown
-from lamina.operations.cost.accounts import ClusterAccounts
+from lamina.operations.cost import rows
+from lamina.operations.cost.accounts import ClusterAccounts, total_accounts
 from lamina.operations.cost.rows import CostRow
 from lamina.ports.kube import ProxiedKube
 from lamina.report import cluster_reader, cluster_view
@@ -59,7 +59,7 @@ def cost(
         cluster = await cluster_reader.read(kube)
         if prometheus:
             return cluster, await grown.grown_accounts(prometheus, since)
-        return cluster, await agents.total_accounts(kube, cluster.inventories, cluster.pods)
+        return cluster, await total_accounts(kube, cluster.inventories, cluster.pods)
 
     cluster, accounts = with_cluster(kubeconfig, read)
     warn_of_refused_configuration(cluster)

@@ -5,7 +5,7 @@ from typing import Generic, NamedTuple, TypeVar
 
 R = TypeVar("R")
 _GAP = 1
-_LEAST = 8
+_MIN_WIDTH = 8
 """Characters of a text that is shortened."""
 
 
@@ -49,7 +49,7 @@ def _widths(columns: Sequence[ScreenColumn[R]], rows: Sequence[R]) -> list[int]:
 
 def _least(columns: Sequence[ScreenColumn[R]], widths: Sequence[int]) -> int:
     """The width when all texts are shortened."""
-    least = (wide if column.number else min(wide, _LEAST) for column, wide in zip(columns, widths, strict=True))
+    least = (wide if column.number else min(wide, _MIN_WIDTH) for column, wide in zip(columns, widths, strict=True))
     return sum(least) + _GAP * (len(columns) - 1)
 
 

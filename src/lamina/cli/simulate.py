@@ -15,12 +15,11 @@ from lamina.errors import BadInput
 from lamina.operations.charts import svg_file
 from lamina.operations.simulate import Result, SimNode, SimPod, read_nodes, read_pods
 from lamina.operations.simulate.picture import charts, page
-from lamina.operations.simulate.what_if import added, shared, whole, without
-from lamina.operations.simulate.without_mig import without_mig
+from lamina.operations.simulate.what_if import added, shared, whole, without, without_mig
 from lamina.ports.user_files import read_text, write
 from lamina.simulation.replay import check_policy, replay
 
-_MOST_REASONS = 10
+_MAX_REASONS = 10
 
 
 def simulate(
@@ -151,8 +150,8 @@ def _print(results: Sequence[Result]) -> None:
     for result in results:
         if result.reasons:
             console.print(f"\n{result.policy}: {len(result.waiting)} pods wait")
-        for reason, number in result.reasons[:_MOST_REASONS]:
+        for reason, number in result.reasons[:_MAX_REASONS]:
             console.print(f"  {number}: {reason}", markup=False, soft_wrap=True)
-        if len(result.reasons) > _MOST_REASONS:
-            rest = sum(number for _, number in result.reasons[_MOST_REASONS:])
-            console.print(f"  {rest}: {len(result.reasons) - _MOST_REASONS} other reasons")
+        if len(result.reasons) > _MAX_REASONS:
+            rest = sum(number for _, number in result.reasons[_MAX_REASONS:])
+            console.print(f"  {rest}: {len(result.reasons) - _MAX_REASONS} other reasons")

@@ -16,8 +16,7 @@ from lamina.cli.terminal import console, print_charts, print_table
 from lamina.core.quantities import parse_memory_mib
 from lamina.errors import BadInput
 from lamina.operations.verify import run as checks
-from lamina.operations.verify.report import HEAD, cells, charts, page
-from lamina.operations.verify.rows import CheckResult
+from lamina.operations.verify.report import HEAD, CheckResult, cells, charts, page
 from lamina.ports.user_files import check_writable, write
 
 

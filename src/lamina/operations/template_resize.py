@@ -29,7 +29,7 @@ from lamina.ports.kube import (
 PAUSED = "lamina.dev/resize-paused"
 """The annotation of a Deployment that was paused for a resize."""
 _HASH = "pod-template-hash"
-_EVERY_S, _MOST_S = 0.2, 30.0
+_EVERY_S, _MAX_S = 0.2, 30.0
 _TRIES = 5
 
 Change = Callable[[Any], Any]
@@ -113,7 +113,7 @@ class TemplateResizer:
 
     async def _wait_for_controller(self, namespace: str, name: str) -> None:
         """Until the Deployment's controller counts all replicas as those of the new template."""
-        deadline = self._clock.monotonic() + _MOST_S
+        deadline = self._clock.monotonic() + _MAX_S
         while True:
             deployment = await self._kube.get(DEPLOYMENTS, name, namespace=namespace)
             status, wanted = deployment.get("status") or {}, deployment["spec"].get("replicas", 1)

@@ -1,7 +1,7 @@
 """What is remembered of granted and stranded GPU: a point for each change, and gaps where nothing is known."""
 
-from lamina.operations.dashboard.allocation import EVERY_S, MOST_POINTS, AllocationHistory
 from lamina.operations.dashboard.document import ClusterFigures
+from lamina.operations.dashboard.history import EVERY_S, MAX_ALLOCATION_POINTS, AllocationHistory
 
 
 def figures(granted: int, stranded: int = 0) -> ClusterFigures:
@@ -45,6 +45,6 @@ def test_an_empty_cluster_and_six_hours_are_bounded() -> None:
     history = AllocationHistory()
     history.note(0.0, ClusterFigures())
     assert history.since(-1.0) == [(0.0, 0.0, 0.0, 0.0)]
-    for number in range(MOST_POINTS + 5):
+    for number in range(MAX_ALLOCATION_POINTS + 5):
         history.note((number + 1) * EVERY_S, figures(number % 100))
-    assert len(history.since(-1.0)) == MOST_POINTS
+    assert len(history.since(-1.0)) == MAX_ALLOCATION_POINTS

@@ -9,9 +9,9 @@ import aiohttp
 import pytest
 
 from lamina.errors import BadInput
-from lamina.operations.dashboard import dump_replay
+from lamina.operations.dashboard import forms
 from lamina.operations.dashboard.board import Board
-from lamina.operations.dashboard.dump_replay import replay_dump
+from lamina.operations.dashboard.forms import replay_dump
 from lamina.operations.dashboard.server import DashboardServer
 from lamina.operations.simulate.today import MISFIT, PENDING
 from lamina.ports.clock import FakeClock
@@ -77,7 +77,7 @@ def test_other_files_are_refused_in_one_sentence(file: bytes, sentence: str) -> 
 
 
 def test_a_dump_that_would_take_too_long_is_refused_with_what_to_use(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(dump_replay, "MOST_PODS", 1)
+    monkeypatch.setattr(forms, "MAX_PODS", 1)
     with pytest.raises(BadInput, match="has 2 pods; with more than 1, use `lamina simulate --html FILE`"):
         replay_dump(dump(half("a"), half("b")))
 

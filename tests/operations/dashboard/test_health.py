@@ -3,7 +3,7 @@
 import msgspec
 
 from lamina.operations.dashboard.document import ClusterDocument, GpuCard, HealthSpan, NodeCard
-from lamina.operations.dashboard.health import KEPT_S, MOST_SPANS, NOT_READY, HealthHistory
+from lamina.operations.dashboard.history import KEPT_S, MAX_SPANS, NOT_READY, HealthHistory
 
 
 def document(*, healthy: bool = True, reason: str = "", ready: bool = True, uuid: str = "G") -> ClusterDocument:
@@ -53,11 +53,11 @@ def test_an_unhealthy_gpu_stays_so_on_a_node_that_is_not_ready() -> None:
 
 def test_spans_are_bounded_by_time_and_number() -> None:
     history = HealthHistory()
-    for moment in range(2 * MOST_SPANS):
+    for moment in range(2 * MAX_SPANS):
         shown = history.noted(float(moment), document(healthy=bool(moment % 2), reason="XID"))
-    assert [span[0] for span in spans(shown)] == [*range(MOST_SPANS, 2 * MOST_SPANS)]
-    shown = history.noted(2 * MOST_SPANS + KEPT_S, document())
-    assert [span[0] for span in spans(shown)] == [2 * MOST_SPANS - 1]
+    assert [span[0] for span in spans(shown)] == [*range(MAX_SPANS, 2 * MAX_SPANS)]
+    shown = history.noted(2 * MAX_SPANS + KEPT_S, document())
+    assert [span[0] for span in spans(shown)] == [2 * MAX_SPANS - 1]
 
 
 def test_the_span_in_which_the_hours_begin_is_kept() -> None:

@@ -1,7 +1,7 @@
 """What is remembered of the use of shares: the last readings, of shares that exist."""
 
 from lamina.operations.dashboard.document import ClusterDocument, PodCard, ShareCard
-from lamina.operations.dashboard.history import MOST_POINTS, UseHistory
+from lamina.operations.dashboard.history import MAX_USE_POINTS, UseHistory
 
 
 def document(used_mib: int | None, busy_percent: int | None = None, *, uid: str = "u") -> ClusterDocument:
@@ -23,10 +23,10 @@ def test_readings_in_the_order_of_time() -> None:
 
 def test_only_the_last_readings_are_kept() -> None:
     history = UseHistory()
-    for moment in range(MOST_POINTS + 10):
+    for moment in range(MAX_USE_POINTS + 10):
         history.note(float(moment), document(moment))
     [points] = history.since(-1.0)["u"].values()
-    assert [point.used_mib for point in points] == [*range(10, MOST_POINTS + 10)]
+    assert [point.used_mib for point in points] == [*range(10, MAX_USE_POINTS + 10)]
 
 
 def test_a_pod_that_is_gone_is_forgotten() -> None:

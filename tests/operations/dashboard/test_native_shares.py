@@ -12,8 +12,7 @@ from lamina.operations.dashboard.document import (
     PodCard,
 )
 from lamina.operations.dashboard.usage import with_usage
-from lamina.operations.dashboard.viewers import ViewerAccess
-from lamina.operations.dashboard.visible import visible
+from lamina.operations.dashboard.viewers import ViewerAccess, visible
 from lamina.report.cluster_use import ClusterUse
 from tests.operations.agent_pages import gpu_lines, mig_lines, native_lines
 

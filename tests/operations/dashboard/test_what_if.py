@@ -10,8 +10,8 @@ import pytest
 from lamina.configuration import load
 from lamina.errors import BadInput
 from lamina.operations.dashboard.board import Board
+from lamina.operations.dashboard.forms import WantedPods, wanted_pods, what_if
 from lamina.operations.dashboard.server import DashboardServer
-from lamina.operations.dashboard.what_if import WantedPods, wanted_pods, what_if
 from lamina.ports.clock import FakeClock
 from lamina.ports.kube import GRANTS, INVENTORIES, PODS, RESOURCE_QUOTAS
 from lamina.report.cluster_reader import ClusterObjects

@@ -3,7 +3,7 @@
 from lamina.operations.charts.shapes import Bar, BarChart, Chart, LineChart, number, part
 
 _LEVELS, _LEVELS_ASCII = "▁▂▃▄▅▆▇█", "_.:-=+*#"
-_LEAST = 10
+_MIN_WIDTH = 10
 
 
 def text_chart(chart: Chart, width: int, *, ascii_only: bool = False) -> list[str]:
@@ -15,7 +15,7 @@ def text_chart(chart: Chart, width: int, *, ascii_only: bool = False) -> list[st
 def _bars(chart: BarChart, width: int, ascii_only: bool) -> list[str]:
     names = max((len(bar.name) for bar in chart.bars), default=0)
     labels = max((len(chart.label(bar)) for bar in chart.bars), default=0)
-    room = max(_LEAST, width - names - labels - 6)
+    room = max(_MIN_WIDTH, width - names - labels - 6)
     return [
         f"  {bar.name:<{names}}  {_bar(chart, bar, room, ascii_only)}  {chart.label(bar)}".rstrip()
         for bar in chart.bars
@@ -41,7 +41,7 @@ def _curves(chart: LineChart, width: int, ascii_only: bool) -> list[str]:
             rows.append(f"  {line.name:<{names}}  -")
             continue
         end = f"{number(round(points[-1][1], 1))} {chart.unit}"
-        room = max(_LEAST, width - names - len(end) - 6)
+        room = max(_MIN_WIDTH, width - names - len(end) - 6)
         columns = min(room, len(points))
         shown = [points[round(place * (len(points) - 1) / max(1, columns - 1))][1] for place in range(columns)]
         blocks = "".join(levels[_level(value, chart.top, len(levels))] for value in shown)

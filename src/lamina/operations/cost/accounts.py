@@ -1,8 +1,12 @@
 """The accounts of all nodes together, from the samples of agents or of a Prometheus."""
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from typing import NamedTuple
+
+from lamina.operations.agent_metrics import read_pages
+from lamina.ports.kube import Object, ProxiedKube
+from lamina.report.cluster_use import samples
 
 WORKLOADS, LABELS, PAST, GPUS = "lamina_workload_", "lamina_label_", "lamina_past_workload_", "lamina_gpu_seconds_"
 SECONDS, GIBIBYTES = "gpu_seconds_total", "memory_gibibyte_seconds_total"
@@ -55,3 +59,17 @@ def _account(labels: Mapping[str, str]) -> ClusterAccount:
 
 def _grow(figures: Figures, name: str, value: float) -> None:
     figures[name] = figures.get(name, 0.0) + value
+
+
+async def total_accounts(kube: ProxiedKube, nodes: Iterable[str], pods: Iterable[Object]) -> ClusterAccounts:
+    """Ask the agents of these nodes. `pods` are those of the cluster."""
+    accounts = ClusterAccounts()
+
+    def take(node: str, page: str) -> None:
+        """An agent speaks for its own node only."""
+        for name, labels, value in samples(page, (WORKLOADS, LABELS, PAST, GPUS)):
+            if labels.get("node") == node:
+                accounts.add(name, labels, value)
+
+    accounts.silent = await read_pages(kube, nodes, pods, take)
+    return accounts

@@ -12,7 +12,7 @@ from lamina.errors import BadInput, Outside
 from lamina.operations.cost.accounts import GIBIBYTES, GPUS, LABELS, SECONDS, WORKLOADS, ClusterAccounts
 
 _TIMEOUT_S = 60.0
-_LARGEST = 64 * 2**20
+_MAX_BYTES = 64 * 2**20
 """Bytes of one answer."""
 _TIME = re.compile(r"[1-9][0-9]{0,5}[smhdwy]")
 _GROUPS = {
@@ -65,13 +65,13 @@ async def grown_accounts(address: str, since: str) -> ClusterAccounts:
 async def _ask(session: aiohttp.ClientSession, address: str, query: str) -> _Answer:
     try:
         async with session.post(f"{address.rstrip('/')}/api/v1/query", data={"query": query}) as response:
-            text = await response.content.read(_LARGEST + 1)
-            while len(text) <= _LARGEST and (more := await response.content.read(_LARGEST)):
+            text = await response.content.read(_MAX_BYTES + 1)
+            while len(text) <= _MAX_BYTES and (more := await response.content.read(_MAX_BYTES)):
                 text += more
     except (aiohttp.ClientError, TimeoutError) as error:
         raise Outside(f"{address} cannot be read: {str(error) or f'no answer in {_TIMEOUT_S:.0f} s'}") from error
-    if len(text) > _LARGEST:
-        raise Outside(f"{address} answers with more than {_LARGEST} bytes; ask for a shorter time")
+    if len(text) > _MAX_BYTES:
+        raise Outside(f"{address} answers with more than {_MAX_BYTES} bytes; ask for a shorter time")
     try:
         answer = msgspec.json.decode(text, type=_Answer)
     except (msgspec.DecodeError, UnicodeDecodeError) as error:

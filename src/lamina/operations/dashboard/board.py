@@ -3,9 +3,8 @@
 import asyncio
 from typing import NamedTuple
 
-from lamina.operations.dashboard.allocation import AllocationHistory
 from lamina.operations.dashboard.document import ClusterDocument
-from lamina.operations.dashboard.history import UseHistory
+from lamina.operations.dashboard.history import AllocationHistory, UseHistory
 from lamina.operations.dashboard.usage import with_usage
 from lamina.report.cluster_reader import ClusterObjects
 from lamina.report.cluster_use import ClusterUse

@@ -18,7 +18,7 @@ from lamina.configuration import CONFIG_MAP, CONFIG_MAP_NAMESPACE
 from lamina.errors import BadInput, Outside
 from lamina.operations.dashboard.board import Board
 from lamina.operations.dashboard.document import ClusterDocument
-from lamina.operations.dashboard.health import HealthHistory
+from lamina.operations.dashboard.history import HealthHistory
 from lamina.operations.dashboard.pod_cards import PodCards
 from lamina.operations.dashboard.view import NodeCondition, document_of
 from lamina.ports.clock import Clock, within

@@ -1,13 +1,31 @@
-"""What containers used over the last minutes, as far as metrics said it."""
+"""What this process has seen of the cluster over the last minutes and hours: use, allocation and health."""
 
 from collections import deque
 from collections.abc import Mapping
 from typing import NamedTuple
 
-from lamina.operations.dashboard.document import ClusterDocument, ShareCard
+import msgspec
 
-MOST_POINTS = 60
+from lamina.operations.dashboard.document import (
+    ClusterDocument,
+    ClusterFigures,
+    GpuCard,
+    HealthSpan,
+    NodeCard,
+    ShareCard,
+)
+
+MAX_USE_POINTS = 60
 """Of each share. With a reading every 5 seconds, these are 5 minutes."""
+EVERY_S = 10.0
+"""The shortest time between two points."""
+MAX_ALLOCATION_POINTS = 2160
+"""Six hours of a cluster that changes all the time."""
+KEPT_S = 6 * 3600
+MAX_SPANS = 40
+"""Of each GPU."""
+HEALTHY, UNHEALTHY, UNKNOWN = "healthy", "unhealthy", "unknown"
+NOT_READY = "its node is not ready"
 
 
 class UsePoint(NamedTuple):
@@ -34,7 +52,7 @@ class UseHistory:
         for uid, card in document.pods.items():
             known = before.get(uid, {})
             if rows := {f"{row.container} {row.gpu}": row for row in card.shares}:
-                self._points[uid] = {key: _with(known.get(key), now, row) for key, row in rows.items()}
+                self._points[uid] = {key: _with_point(known.get(key), now, row) for key, row in rows.items()}
 
     def since(self, moment: float) -> UsePoints:
         """The points after this moment."""
@@ -46,8 +64,95 @@ class UseHistory:
         return found
 
 
-def _with(points: deque[UsePoint] | None, now: float, row: ShareCard) -> deque[UsePoint]:
-    points = deque(maxlen=MOST_POINTS) if points is None else points
+def _with_point(points: deque[UsePoint] | None, now: float, row: ShareCard) -> deque[UsePoint]:
+    points = deque(maxlen=MAX_USE_POINTS) if points is None else points
     if row.used_mib is not None or row.busy_percent is not None:
         points.append(UsePoint(now, row.used_mib, row.busy_percent))
     return points
+
+
+class AllocationPoint(NamedTuple):
+    """Percent of all GPUs from this moment on, in seconds since the epoch; None where nothing is known."""
+
+    at: float
+    memory: float | None
+    compute: float | None
+    stranded: float | None
+    """Memory that is free on GPUs into which none of the pods of the cluster would fit."""
+
+
+class AllocationHistory:
+    """Points in the order of time. A clock that goes back adds none until it has caught up."""
+
+    def __init__(self) -> None:
+        self._points: deque[AllocationPoint] = deque(maxlen=MAX_ALLOCATION_POINTS)
+
+    @property
+    def last_at(self) -> float:
+        """The moment of the last point; -1 before the first."""
+        return self._points[-1].at if self._points else -1.0
+
+    def note(self, now: float, figures: ClusterFigures) -> None:
+        """Take in what holds now, if it differs from the last point and that is old enough."""
+        memory, cores = max(1, figures.memory_mib), max(1, figures.cores)
+        self._add(
+            now,
+            round(100 * figures.granted_mib / memory, 2),
+            round(100 * figures.granted_cores / cores, 2),
+            round(100 * figures.stranded_mib / memory, 2),
+        )
+
+    def lose(self, now: float) -> None:
+        """From now on nothing is known, until something is noted again."""
+        if self._points:
+            self._add(max(now, self.last_at + EVERY_S), None, None, None)
+
+    def since(self, moment: float) -> list[AllocationPoint]:
+        """The points after this moment."""
+        return [point for point in self._points if point.at > moment]
+
+    def _add(self, now: float, memory: float | None, compute: float | None, stranded: float | None) -> None:
+        last = self._points[-1] if self._points else None
+        if last is not None and (now - last.at < EVERY_S or last[1:] == (memory, compute, stranded)):
+            return
+        self._points.append(AllocationPoint(now, memory, compute, stranded))
+
+
+class HealthHistory:
+    """Spans of the GPUs that exist, by UUID. A clock that goes back makes no span that does."""
+
+    def __init__(self) -> None:
+        self._spans: Mapping[str, tuple[HealthSpan, ...]] = {}
+
+    def noted(self, now: float, document: ClusterDocument) -> ClusterDocument:
+        """Take in what the document says of health now. Returns it with the spans of each GPU."""
+        spans: dict[str, tuple[HealthSpan, ...]] = {}
+
+        def card(node: NodeCard, gpu: GpuCard) -> GpuCard:
+            spans[gpu.uuid] = _with_span(self._spans.get(gpu.uuid, ()), int(now), *_state(node, gpu))
+            return msgspec.structs.replace(gpu, health=spans[gpu.uuid])
+
+        nodes = {
+            name: msgspec.structs.replace(node, gpus=tuple(card(node, gpu) for gpu in node.gpus))
+            for name, node in document.nodes.items()
+        }
+        self._spans = spans
+        return msgspec.structs.replace(document, nodes=nodes)
+
+    def lose(self, now: float, reason: str) -> None:
+        """From now on nothing is known, until something is noted again."""
+        self._spans = {uuid: _with_span(spans, int(now), UNKNOWN, reason) for uuid, spans in self._spans.items()}
+
+
+def _state(node: NodeCard, gpu: GpuCard) -> tuple[str, str]:
+    if not gpu.healthy:
+        return UNHEALTHY, gpu.reason
+    return (HEALTHY, "") if node.ready else (UNKNOWN, NOT_READY)
+
+
+def _with_span(spans: tuple[HealthSpan, ...], now: int, state: str, reason: str) -> tuple[HealthSpan, ...]:
+    if not spans or (spans[-1].state, spans[-1].reason) != (state, reason):
+        spans = (*spans, HealthSpan(max(now, spans[-1].since) if spans else now, state, reason))
+    # A span that ended before is of no interest: the next one has begun by then.
+    ended = sum(after.since < now - KEPT_S for after in spans[1:])
+    return spans[max(ended, len(spans) - MAX_SPANS) :]

@@ -14,8 +14,7 @@ from aiohttp import web
 
 from lamina.operations.dashboard.answers import BEAT_S, HEADERS, event, page_file
 from lamina.operations.dashboard.board import Board, Posted
-from lamina.operations.dashboard.dump_replay import MOST_BYTES, replayed
-from lamina.operations.dashboard.what_if import answered
+from lamina.operations.dashboard.forms import MAX_BYTES, answered, replayed
 from lamina.ports.clock import Clock, within
 from lamina.ports.listener import Address, listening
 
@@ -36,7 +35,7 @@ class DashboardServer:
     @contextlib.asynccontextmanager
     async def serving(self, port: int) -> AsyncIterator[str]:
         """Serve meanwhile; yields the address to open. Raises BadInput if the port cannot be used."""
-        app = web.Application(middlewares=[self._guard], client_max_size=MOST_BYTES)
+        app = web.Application(middlewares=[self._guard], client_max_size=MAX_BYTES)
         app.router.add_get("/{token}/events", self._events)
         app.router.add_get("/{token}/fits", self._fits)
         app.router.add_post("/{token}/replay", replayed)

@@ -14,7 +14,7 @@ from lamina.report.cluster_use import ClusterUse
 EVERY_S = 5.0
 _TIMEOUT_S = 5.0
 _AT_ONCE = 32
-_LARGEST = 64 * 2**20
+_MAX_BYTES = 64 * 2**20
 """Bytes of one page."""
 
 
@@ -58,11 +58,11 @@ async def _read(session: aiohttp.ClientSession, address: str) -> ClusterUse | Ou
         async with session.get(address, allow_redirects=False) as response:
             if response.status != 200:
                 return Outside(f"it answers with status {response.status}")
-            page = await response.content.read(_LARGEST + 1)
-            while len(page) <= _LARGEST and (more := await response.content.read(_LARGEST)):
+            page = await response.content.read(_MAX_BYTES + 1)
+            while len(page) <= _MAX_BYTES and (more := await response.content.read(_MAX_BYTES)):
                 page += more
-        if len(page) > _LARGEST:
-            return Outside(f"it has more than {_LARGEST} bytes")
+        if len(page) > _MAX_BYTES:
+            return Outside(f"it has more than {_MAX_BYTES} bytes")
         return await asyncio.to_thread(_use_in, page.decode(errors="replace"))
     except Outside as error:
         return error

@@ -13,9 +13,8 @@ from aiohttp import web
 
 from lamina.operations.dashboard.answers import BEAT_S, HEADERS, event, page_file
 from lamina.operations.dashboard.board import Board, Posted
-from lamina.operations.dashboard.viewers import DashboardViewers, ViewerAccess
-from lamina.operations.dashboard.visible import namespaces_of, visible
-from lamina.operations.dashboard.what_if import answered
+from lamina.operations.dashboard.forms import answered
+from lamina.operations.dashboard.viewers import DashboardViewers, ViewerAccess, namespaces_of, visible
 from lamina.ports.caller_reviews import CallerVerdict, bearer_token
 from lamina.ports.clock import Clock, within
 from lamina.ports.listener import Address, listening
@@ -23,8 +22,8 @@ from lamina.ports.protected_metrics import metrics_context
 
 TOKEN_HEADER = "Lamina-Token"
 """Of the page. Proxies of the API server keep `Authorization` for themselves."""
-MOST_STREAMS = 256
-_FULL = CallerVerdict(503, f"{MOST_STREAMS} viewers look at this dashboard already; try again later")
+MAX_STREAMS = 256
+_FULL = CallerVerdict(503, f"{MAX_STREAMS} viewers look at this dashboard already; try again later")
 
 
 class _View(NamedTuple):
@@ -83,7 +82,7 @@ class ViewerServer:
     async def _events(self, request: web.Request) -> web.StreamResponse:
         token = _token(request)
         view = await self._view(token)
-        if self._streams >= MOST_STREAMS and isinstance(view, _View):
+        if self._streams >= MAX_STREAMS and isinstance(view, _View):
             view = _FULL
         if isinstance(view, CallerVerdict):
             return web.Response(status=view.status, text=view.reason, headers=HEADERS)

@@ -15,8 +15,7 @@ from lamina.dialects import parse, resource_names
 from lamina.errors import BadInput
 from lamina.install.values import GPU_NODES
 from lamina.ledger.ticket_holders import describe_tickets
-from lamina.operations.doctor.claim_drivers import claim_drivers, device_classes_of_claims, tainted_devices
-from lamina.operations.doctor.claim_pods import claim_pods
+from lamina.operations.doctor.claims import claim_drivers, claim_pods, device_classes_of_claims, tainted_devices
 from lamina.operations.doctor.components import components
 from lamina.operations.doctor.finding import Finding, State
 from lamina.operations.doctor.mixed_sharing import mixed_sharing
@@ -24,10 +23,10 @@ from lamina.operations.doctor.other_systems import other_systems
 from lamina.ports.kube import Object
 from lamina.report.cluster_view import ClusterView
 
-LEAST_KUBELET = (1, 20)
-LEAST_KERNEL = (3, 15)
+MIN_KUBELET = (1, 20)
+MIN_KERNEL = (3, 15)
 """The first with open file description locks."""
-LEAST_DRIVER = (440,)
+MIN_DRIVER = (440,)
 _SHOWN = 5
 UNSEEN = timedelta(seconds=30)
 """How long a scheduler may take until it tries a pod."""
@@ -112,11 +111,11 @@ def _node(node: Object, cluster: ClusterView) -> Iterator[Finding]:
     inventory = cluster.inventories[name]
     driver = inventory.driver
     yield _at_least(
-        f"{name}: driver", driver or "none", driver, LEAST_DRIVER,
+        f"{name}: driver", driver or "none", driver, MIN_DRIVER,
         "install an NVIDIA driver newer than 440, and check that nvidia-smi works on the node", newer=True,
     )  # fmt: skip
     kubelet = info["kubeletVersion"]
-    yield _at_least(f"{name}: Kubernetes", kubelet, kubelet, LEAST_KUBELET, "upgrade kubelet to 1.20 or later")
+    yield _at_least(f"{name}: Kubernetes", kubelet, kubelet, MIN_KUBELET, "upgrade kubelet to 1.20 or later")
     runtime, _, version = info["containerRuntimeVersion"].partition("://")
     if runtime in RUNTIMES:
         fix = "upgrade it, and enable CDI (enable_cdi in containerd before 2.0)"
@@ -125,7 +124,7 @@ def _node(node: Object, cluster: ClusterView) -> Iterator[Finding]:
         fix = "use containerd 1.7 or later, or CRI-O 1.23 or later, with NVIDIA's runtime as the default"
         yield Finding(f"{name}: container runtime", State.FAILED, f"{runtime} does not support CDI", fix)
     kernel = info["kernelVersion"]
-    yield _at_least(f"{name}: kernel", kernel, kernel, LEAST_KERNEL, "upgrade the node's kernel")
+    yield _at_least(f"{name}: kernel", kernel, kernel, MIN_KERNEL, "upgrade the node's kernel")
     yield _gpus(name, inventory, enabled=cluster.config.enabled)
     if inventory.mps:
         waiting = [f"{each.gpu} is {each.state.value}: {each.reason}" for each in inventory.mps if not each.ready]

@@ -10,12 +10,13 @@ import msgspec
 
 from lamina.configuration import Config
 from lamina.configuration.yaml_documents import load_documents
+from lamina.core.cards import card
+from lamina.core.gpus import Gpu, cordoned
 from lamina.core.kube_quantity import parse_quantity
 from lamina.core.objects import read_inventory
 from lamina.core.pod_status import is_over
-from lamina.dialects import check_pod, parse
+from lamina.dialects import check_pod, parse, registry
 from lamina.errors import BadInput
-from lamina.operations.simulate.node_gpus import gpus_of
 from lamina.ports.kube import Object
 from lamina.ports.user_files import read_bytes
 from lamina.report.pod_templates import templates_of
@@ -24,7 +25,7 @@ from lamina.simulation.workload import SimNode, SimPod
 _MIB = 1 << 20
 MIG_DEVICES = "nvidia.com/mig-"
 """How names of resources begin that are MIG devices of a profile."""
-_MOST_REPLICAS = 100_000
+_MAX_REPLICAS = 100_000
 """Of one workload: more than any cluster has."""
 
 
@@ -95,7 +96,7 @@ def pods(dump: DumpText, config: Config) -> list[SimPod]:
 def _of_workloads(dump: DumpText, found: list[Object]) -> Iterator[Object]:
     for template in templates_of(found, dump.name, "default"):
         name = template.pod["metadata"]["name"]
-        for number in range(min(template.number, _MOST_REPLICAS)):
+        for number in range(min(template.number, _MAX_REPLICAS)):
             yield {**template.pod, "metadata": {**template.pod["metadata"], "name": f"{name}-{number}"}}
 
 
@@ -160,3 +161,35 @@ def _offered(node: Mapping[str, Any]) -> Mapping[str, Any]:
 
 def _amount(amounts: Mapping[str, Any], name: str, times: int | Fraction) -> int:
     return int(parse_quantity(amounts[name], where=name).value * times) if name in amounts else 0
+
+
+_UNKNOWN_MIB = 16384
+
+
+def gpus_of(node: Mapping[str, Any]) -> tuple[Gpu, ...]:
+    """The GPUs of a Node object. Raises BadInput where an annotation cannot be read."""
+    metadata = node["metadata"]
+    try:
+        gpus = next((gpus for dialect in registry.DIALECTS if (gpus := dialect.read_node(node))), [])
+    except (BadInput, ValueError, LookupError, TypeError, AttributeError, RecursionError, msgspec.DecodeError) as error:
+        raise BadInput(f"node {metadata['name']}: its annotation about GPUs cannot be read: {error}") from error
+    closed = cordoned(metadata.get("annotations"))
+    return tuple(_completed(gpu, closed) for gpu in gpus)
+
+
+def _completed(gpu: Gpu, closed: frozenset[str]) -> Gpu:
+    memory = gpu.memory_mib or _memory_of(gpu.model)
+    return msgspec.structs.replace(
+        gpu,
+        memory_mib=memory,
+        capacity_mib=memory,
+        cordoned=gpu.uuid in closed,
+        reason="" if gpu.healthy else "the dump says so",
+    )
+
+
+def _memory_of(model: str) -> int:
+    try:
+        return card(model).memory_mib
+    except BadInput:
+        return _UNKNOWN_MIB

@@ -5,7 +5,7 @@ from contextlib import suppress
 
 from lamina.errors import Outside
 from lamina.operations.verify.machine import KERNELS, Site, answer
-from lamina.operations.verify.rows import CheckResult, judged, untested
+from lamina.operations.verify.report import CheckResult, judged, untested
 
 POINTS = 2.0
 """A share is held when it is this near, in percent of the GPU's time."""

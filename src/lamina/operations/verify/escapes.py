@@ -5,7 +5,7 @@ from collections.abc import Iterator
 from lamina.core.quantities import MIB
 from lamina.errors import Outside
 from lamina.operations.verify.machine import Site
-from lamina.operations.verify.rows import CheckResult, judged, untested
+from lamina.operations.verify.report import CheckResult, judged, untested
 
 HELD = ("named", "cuGetProcAddress", "per-thread stream", "fork", "child")
 KNOWN = ("absolute path", "no preload")

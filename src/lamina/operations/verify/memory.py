@@ -6,7 +6,7 @@ from collections.abc import Iterator
 from lamina.core.quantities import MIB
 from lamina.errors import Outside
 from lamina.operations.verify.machine import Site, answer
-from lamina.operations.verify.rows import CheckResult, judged, untested
+from lamina.operations.verify.report import CheckResult, judged, untested
 
 KINDS = ("plain", "managed", "pitched", "pool", "virtual", "array", "small")
 _BLOCK = 2 * MIB

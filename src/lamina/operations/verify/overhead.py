@@ -8,7 +8,7 @@ from collections.abc import Iterator
 from lamina import native
 from lamina.errors import LaminaError, Outside
 from lamina.operations.verify.machine import KERNELS, Site
-from lamina.operations.verify.rows import CheckResult, untested
+from lamina.operations.verify.report import CheckResult, untested
 
 CALLS = {"launch": "cuLaunchKernel", "plain": "cuMemAlloc and cuMemFree", "memory-info": "cuMemGetInfo"}
 SPAN_NS = 20_000_000

@@ -1,10 +1,11 @@
-"""Rows as charts, and as a page for a ticket."""
+"""The results of `lamina verify`: a row for each check, as cells of a table, as charts, and as a page for a ticket."""
 
 from collections.abc import Mapping, Sequence
 
+from msgspec import Struct
+
 from lamina.core.quantities import MIB
 from lamina.operations.charts import Bar, BarChart, HtmlTable, html_page
-from lamina.operations.verify.rows import CheckResult
 
 HEAD = ("check", "what", "limit", "measured", "error", "unit", "verdict", "note")
 _CHARTS = {
@@ -14,6 +15,39 @@ _CHARTS = {
     "overhead": ("CPU time of a call", "ns", "without Lamina"),
 }
 """The title, unit and meaning of the limit by check."""
+
+
+class CheckResult(Struct, kw_only=True):
+    """`error` is measured less limit, so a positive one is too much. Without figures the note says why."""
+
+    check: str
+    what: str
+    limit: float | None = None
+    measured: float | None = None
+    unit: str = ""
+    verdict: str
+    """ok, FAILED, known (a way around that the guide names), reported (nothing to judge by), or not tested."""
+    note: str = ""
+
+    @property
+    def error(self) -> float | None:
+        """Signed."""
+        return None if self.limit is None or self.measured is None else self.measured - self.limit
+
+
+def judged(
+    check: str, what: str, unit: str, limit: float, measured: float, *, below: float, above: float
+) -> CheckResult:
+    """A row that is well while the error is within -below..above."""
+    well = -below <= measured - limit <= above
+    return CheckResult(
+        check=check, what=what, limit=limit, measured=measured, unit=unit, verdict="ok" if well else "FAILED"
+    )
+
+
+def untested(check: str, what: str, why: str) -> CheckResult:
+    """A row for what could not be tried."""
+    return CheckResult(check=check, what=what, verdict="not tested", note=why)
 
 
 def charts(rows: Sequence[CheckResult]) -> list[BarChart]:

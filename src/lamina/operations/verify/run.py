@@ -6,11 +6,10 @@ from collections.abc import Iterator, Sequence
 from lamina.errors import BadInput, LaminaError, Outside
 from lamina.operations.verify.compute import compute
 from lamina.operations.verify.escapes import escapes
-from lamina.operations.verify.facts import facts
 from lamina.operations.verify.machine import Site, site
 from lamina.operations.verify.memory import memory
 from lamina.operations.verify.overhead import overhead
-from lamina.operations.verify.rows import CheckResult
+from lamina.operations.verify.report import CheckResult, untested
 from lamina.operations.verify.views import views
 
 SHARES = (10, 30, 50, 70)
@@ -49,3 +48,21 @@ def _all(found: Site, memory_mib: int, shares: Sequence[int], seconds: float, ro
     yield from compute(found, shares, seconds)
     yield from overhead(found, rounds)
     yield from escapes(found, memory_mib)
+
+
+def facts(site: Site) -> Iterator[CheckResult]:
+    """Rows without figures; their notes are the facts."""
+    gpu = site.gpu
+    kind = "simulated " if site.simulated else ""
+    yield _fact(f"GPU {gpu.index}", f"{kind}{gpu.name}, {gpu.memory_mib} MiB, {gpu.uuid}")
+    try:
+        versions = site.ask(site.free(), "versions")
+    except Outside as failed:
+        yield untested("machine", "driver", str(failed))
+        return
+    cuda = int(versions["cuda"])
+    yield _fact("driver", f"{versions['driver']}, CUDA {cuda // 1000}.{cuda % 1000 // 10}")
+
+
+def _fact(what: str, note: str) -> CheckResult:
+    return CheckResult(check="machine", what=what, verdict="reported", note=note)

@@ -9,7 +9,7 @@ from pathlib import Path
 from lamina.core.quantities import MIB
 from lamina.errors import Outside
 from lamina.operations.verify.machine import Site
-from lamina.operations.verify.rows import CheckResult, judged, untested
+from lamina.operations.verify.report import CheckResult, judged, untested
 
 _QUERY = ("--query-gpu=memory.total", "--format=csv,noheader,nounits")
 

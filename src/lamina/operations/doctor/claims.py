@@ -1,13 +1,17 @@
-"""Which nodes offer devices to ResourceClaims, and whether another driver hands out the same GPUs. Pure."""
+"""ResourceClaims: which nodes offer devices, whether another driver hands out the same GPUs, and who waits. Pure."""
 
 from collections.abc import Collection, Iterator
 
 from lamina.core.field_types import ByClaimRule
+from lamina.core.pod_status import is_over
 from lamina.dra.names import DRIVER, HAMI_DRIVER, device_classes, differs
 from lamina.dra.slices import digest_of
 from lamina.operations.doctor.finding import Finding, State
 from lamina.ports.kube import Object
+from lamina.report.cluster_view import ClusterView
 from lamina.report.device_taint_rules import tainting
+from lamina.report.pods import pod_gpus
+from lamina.report.reasons import CREATED, waiting_because
 
 _OF_GPUS = (DRIVER, HAMI_DRIVER)
 """Names of drivers of other systems that hand out NVIDIA's GPUs."""
@@ -93,3 +97,27 @@ def _offering(own: list[Object], served: Collection[str]) -> Finding:
         return Finding("claims", State.OK, f"{count} device{' is' if count == 1 else 's are'} offered to claims")
     fix = "start their agents with --dra, which the chart value dra.enabled does, or check their logs"
     return Finding("claims", State.WARNING, f"nodes that offer nothing to claims: {', '.join(without)}", fix)
+
+
+_SHOWN = 5
+
+
+def claim_pods(cluster: ClusterView) -> Iterator[Finding]:
+    """One finding where pods have such claims. The cluster's claims have been read."""
+    pods = [pod for pod in cluster.pods if not is_over(pod) and pod_gpus(cluster, pod).claims]
+    waiting = sorted(_name(pod) for pod in pods if _waits(cluster, pod))
+    if waiting:
+        more = len(waiting) - _SHOWN
+        names = f"{', '.join(waiting[:_SHOWN])}{f' and {more} more' if more > 0 else ''}"
+        fix = "`lamina why POD` says what each of them waits for, or why its claim is refused"
+        yield Finding("pods with claims", State.WARNING, f"{len(waiting)} of {len(pods)} wait: {names}", fix)
+    elif pods:
+        yield Finding("pods with claims", State.OK, f"none of {len(pods)} waits")
+
+
+def _waits(cluster: ClusterView, pod: Object) -> bool:
+    return waiting_because(cluster, pod) not in ("", CREATED)
+
+
+def _name(pod: Object) -> str:
+    return f"{pod['metadata']['namespace']}/{pod['metadata']['name']}"
