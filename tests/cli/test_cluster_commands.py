@@ -54,7 +54,7 @@ async def test_a_connection_is_closed_also_after_an_error(monkeypatch: pytest.Mo
 async def test_pods_of_one_namespace_and_of_all(monkeypatch: pytest.MonkeyPatch) -> None:
     commands = Commands(monkeypatch, await small_cluster())
     reason = "node n: needs 99999 MiB; the largest GPU has 15360 MiB"
-    silent = "What GPUs use is not known of n: nodes 'n:9394' does not answer"
+    silent = "No usage data from n: nodes 'n:9394' does not answer"
     assert (await commands.run("pods")).output.splitlines()[3:] == [f"(1) {reason}", silent]
     assert (await commands.run("pods")).rows[:3] == [
         ["POD", "STATUS", "NODE", "GPU", "MEMORY", "COMPUTE", "WHY"],

@@ -47,7 +47,7 @@ async def test_the_table_has_a_row_for_each_gpu(monkeypatch: pytest.MonkeyPatch)
         "n 0 Tesla T4 quota 1000 of 15360 MiB 303 MiB 14360 MiB 0 of 100 % 12 % 1 of 10 healthy 1",
         "n 1 Tesla T4 idle 0 of 15360 MiB 0 MiB 15360 MiB 0 of 100 % 0 % 0 of 10 healthy 0",
     ]
-    assert silent == "What GPUs use is not known of m: nodes 'm:9394' does not answer"
+    assert silent == "No usage data from m: nodes 'm:9394' does not answer"
 
 
 async def test_wide_adds_uuids_and_the_names_of_pods(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -219,7 +219,7 @@ async def test_a_watched_list_prints_what_changes(followed: Followed) -> None:
 
 async def test_a_lost_connection_is_one_sentence_and_the_list_goes_on(followed: Followed) -> None:
     lost = Outside("the server does not answer")
-    warning = "Warning: the server does not answer; the list goes on when the cluster answers"
+    warning = "Warning: the server does not answer; retrying"
     assert await followed.printed("table", lost, lost, [A, Thing("b", 5)], lost) == (["b 5"], [warning, warning])
 
 

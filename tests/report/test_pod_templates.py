@@ -59,8 +59,8 @@ def test_lists_documents_and_other_kinds() -> None:
     [
         ([], "web.yaml has no pod and no workload; "),
         ([{"kind": "Service", "metadata": {"name": "s"}}], "web.yaml has no pod and no workload; "),
-        ([["a", "list"]], "web.yaml contains something that is no Kubernetes object"),
-        ([{"metadata": {}}], "web.yaml contains something that is no Kubernetes object"),
+        ([["a", "list"]], "web.yaml contains an item that is not a Kubernetes object"),
+        ([{"metadata": {}}], "web.yaml contains an item that is not a Kubernetes object"),
         ([{"kind": "Pod", "spec": POD}], "web.yaml: a Pod has no metadata"),
         ([{"kind": "Pod", "metadata": {"name": "p"}, "spec": {"containers": 7}}], "web.yaml, Pod p: the pod is malf"),
         ([workload("Deployment", replicas="3")], "web.yaml, Deployment web: "),

@@ -126,10 +126,10 @@ def test_pods_of_a_dump(tmp_path: Path) -> None:
             "node x: its annotation about GPUs cannot be read",
         ),
         ("n.json", '{"kind": "List", "items": []}', "has no nodes"),
-        ("n.json", '{"kind": "List"}', "no Kubernetes object: Expected `object`, got `null`"),
-        ("n.json", '{"kind": "List", "items": {}}', "no Kubernetes object: Object missing required field `kind`"),
-        ("n.json", '{"kind": "List", "items": ["Node"]}', "no Kubernetes object: Expected `object`, got `str`"),
-        ("n.json", '{"kind": "Node"}', "no Kubernetes object: Object missing required field `metadata`"),
+        ("n.json", '{"kind": "List"}', "not a Kubernetes object: Expected `object`, got `null`"),
+        ("n.json", '{"kind": "List", "items": {}}', "not a Kubernetes object: Object missing required field `kind`"),
+        ("n.json", '{"kind": "List", "items": ["Node"]}', "not a Kubernetes object: Expected `object`, got `str`"),
+        ("n.json", '{"kind": "Node"}', "not a Kubernetes object: Object missing required field `metadata`"),
         ("n.json", '{"kind": "Node", "metadata": {}}', "Object missing required field `name`"),
         ("n.json", '{"kind": "Node", "metadata": {"name": "n"}, "status": 1}', "got `int` - at"),
         (
@@ -174,7 +174,7 @@ def test_a_moment_that_is_no_number_of_seconds_is_refused(tmp_path: Path, moment
 
 def test_a_pod_without_a_moment_that_can_be_read_is_refused(tmp_path: Path) -> None:
     pod = {"kind": "Pod", "metadata": {"name": "p", "creationTimestamp": "yesterday"}, "spec": {}}
-    with pytest.raises(BadInput, match="no Kubernetes object: Invalid RFC3339 encoded datetime"):
+    with pytest.raises(BadInput, match="not a Kubernetes object: Invalid RFC3339 encoded datetime"):
         read_pods(file(tmp_path, "p.json", json.dumps(pod)))
 
 

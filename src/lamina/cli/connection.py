@@ -100,7 +100,7 @@ def silent_agents(use: ClusterUse) -> list[str]:
         return []
     nodes = sorted(use.silent)
     more = f" and {len(nodes) - _SHOWN_NODES} more" if len(nodes) > _SHOWN_NODES else ""
-    return [f"What GPUs use is not known of {', '.join(nodes[:_SHOWN_NODES])}{more}: {use.silent[nodes[0]]}"]
+    return [f"No usage data from {', '.join(nodes[:_SHOWN_NODES])}{more}: {use.silent[nodes[0]]}"]
 
 
 def warnings(cluster: ClusterView) -> list[str]:

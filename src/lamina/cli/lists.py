@@ -167,7 +167,7 @@ async def follow(
             rows = {kind.title(row): row for row in (await read()).rows}
         except Outside as error:
             if not failure:
-                _warn([f"{error}; the list goes on when the cluster answers"])
+                _warn([f"{error}; retrying"])
             failure = str(error)
             continue
         failure = ""

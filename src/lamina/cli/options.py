@@ -32,8 +32,8 @@ Selector = Annotated[
 SortBy = Annotated[
     str, typer.Option("--sort-by", help="Field of the JSON form by which to sort, such as node.", show_default=False)
 ]
-NoHeaders = Annotated[bool, typer.Option("--no-headers", help="Leave out the head of the table.")]
-Watch = Annotated[bool, typer.Option("--watch", "-w", help="Go on and print rows that change, until Ctrl-C.")]
+NoHeaders = Annotated[bool, typer.Option("--no-headers", help="Omit the header row.")]
+Watch = Annotated[bool, typer.Option("--watch", "-w", help="Keep watching and print changed rows until Ctrl-C.")]
 ANSWER_OUTPUTS = ("text", "json", "yaml")
 
 

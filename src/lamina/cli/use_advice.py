@@ -25,7 +25,7 @@ def shares(
     listed: ListedCluster,
     namespace: OneNamespace = "",
     hours: Annotated[
-        float, typer.Option("--hours", min=0, help="Only containers whose use is known for so many hours.")
+        float, typer.Option("--hours", min=0, help="Only containers with at least this many hours of data.")
     ] = 24.0,
 ) -> Listing[ShareAdvice]:
     """Suggest what workloads could request by what they used in the last one to two weeks."""
@@ -34,7 +34,7 @@ def shares(
         table=lambda rows, wide: _share_table(rows),
         name=lambda row: f"{row.kind.lower()}/{row.workload}",
         title=lambda row: f"{row.container} of {row.kind} {row.namespace}/{row.workload}",
-        empty="No workload requests more than it used, as far as its use is known.",
+        empty="No workload requests more than it used, as far as there is data.",
         notes=lambda rows: [_gain(rows)],
     )
 
@@ -49,7 +49,7 @@ def idle(
     listed: ListedCluster,
     namespace: OneNamespace = "",
     hours: Annotated[
-        float, typer.Option("--hours", min=0, help="Only pods that have not used a GPU for so many hours.")
+        float, typer.Option("--hours", min=0, help="Only pods that have not used a GPU for at least this many hours.")
     ] = 1.0,
 ) -> Listing[IdleShare]:
     """List pods that hold GPUs and run nothing on them."""
@@ -58,7 +58,7 @@ def idle(
         table=lambda rows, wide: _idle_table(rows),
         name=lambda row: f"pod/{row.pod}",
         title=lambda row: f"{row.namespace}/{row.pod} on GPU {row.gpu}",
-        empty="No pod has been idle for so long, as far as its use is known.",
+        empty="No pod has been idle that long, as far as there is data.",
     )
 
     def rows(cluster: ClusterView, use: UseOverTime) -> Sequence[IdleShare]:

@@ -65,10 +65,10 @@ class GroupTrial(NamedTuple):
         return sorted([*self.waiting, *members], key=lambda member: size_order(member.pod))
 
     def too_few(self, members: int) -> str:
-        """Why the group waits for pods even with so many more, or nothing."""
+        """Why the group still waits for pods with this many more, or nothing."""
         existing = self.bound + len(self.waiting) + members
         return too_few_members(self.name, self.needed, existing, self.absent) if existing < self.needed else ""
 
     def too_few_places(self, free: int) -> str:
-        """Why so many places are not enough."""
+        """Why this many places are not enough."""
         return too_few_places(self.name, self.needed, self.bound, free)

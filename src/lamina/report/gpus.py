@@ -183,7 +183,7 @@ def _partitioned_rows(use: ClusterUse, known: Container[str], pods: Mapping[str,
 
 
 def _with_claims(row: GpuRow, taken: Taken | None) -> GpuRow:
-    """A GPU of which ResourceClaims have parts: these, and not slots, are what others cannot have.
+    """A GPU that ResourceClaims have parts of: these, and not slots, are what others cannot have.
 
     What is free of one with MIG devices depends on their places.
     """
@@ -241,7 +241,7 @@ def lendable_mib(pods: Iterable[tuple[ContainerGrant, ...]]) -> dict[str, int]:
 
 
 def borrowed_mib(use: ClusterUse) -> dict[str, int]:
-    """By GPU, what containers hold beyond their requests. GPUs of which no container is reported are left out."""
+    """By GPU, what containers hold beyond their requests. GPUs without a reported container are left out."""
     found: dict[str, int] = {}
     for shares in use.shares.values():
         for gpu, share in shares.items():

@@ -71,7 +71,7 @@ def _objects(document: Any, where: str) -> Iterator[Mapping[str, Any]]:
     if document is None:
         return
     if not isinstance(document, dict) or not isinstance(document.get("kind"), str):
-        raise BadInput(f"{where} contains something that is no Kubernetes object: it has no kind")
+        raise BadInput(f"{where} contains an item that is not a Kubernetes object: it has no kind")
     if not document["kind"].endswith("List"):
         yield document
         return

@@ -187,7 +187,7 @@ async def test_viewers_come_by_https() -> None:
 async def test_only_who_may_list_everything_may_ask_whether_pods_fit(served: Served) -> None:
     served.board.objects = ClusterObjects([], [], [], [])
     answers = {token: await served.status("fits", Authorization=f"Bearer {token}") for token in ("of-a", "of-b")}
-    sentence = "you may not list inventories and the pods of all namespaces, of which an answer depends"
+    sentence = "you may not list inventories and the pods of all namespaces, on which an answer depends"
     assert set(answers.values()) == {(400, sentence)}
     assert await served.status("fits", Authorization="Bearer of-all") == (200, "")
     assert (await served.status("fits"))[0] == 401

@@ -74,7 +74,7 @@ class ViewerServer:
         if isinstance(view, CallerVerdict):
             return web.Response(status=view.status, text=view.reason, headers=HEADERS)
         if not (view.access.nodes and view.access.everywhere):
-            sentence = "you may not list inventories and the pods of all namespaces, of which an answer depends"
+            sentence = "you may not list inventories and the pods of all namespaces, on which an answer depends"
             return web.Response(status=400, text=sentence, headers=HEADERS)
         objects = self._board.objects
         return await answered(request.query, objects and objects._replace(quotas=[]), "default")

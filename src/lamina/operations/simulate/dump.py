@@ -110,7 +110,7 @@ def _objects(dump: DumpText) -> Iterator[Object]:
             try:
                 msgspec.convert(obj, _Shape)
             except msgspec.ValidationError as error:
-                raise BadInput(f"{dump.name} contains something that is no Kubernetes object: {error}") from error
+                raise BadInput(f"{dump.name} contains an item that is not a Kubernetes object: {error}") from error
             yield obj
 
 
