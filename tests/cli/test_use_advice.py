@@ -34,7 +34,7 @@ async def test_pods_that_are_idle(monkeypatch: pytest.MonkeyPatch) -> None:
     commands = Commands(monkeypatch, await used())
     assert " ".join((await commands.run("advise", "idle")).rows[1]) == "default runs Pod/runs n 0 8000 MiB 2.0 h"
     ended = await commands.run("advise", "idle", "--hours", "3")
-    assert ended.output.startswith("No pod has been idle for so long")
+    assert ended.output.startswith("No pod has been idle that long")
 
 
 async def test_json_and_empty_lists(monkeypatch: pytest.MonkeyPatch) -> None:
