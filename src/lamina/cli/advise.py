@@ -16,7 +16,7 @@ from lamina.cli.terminal import answered, console, print_table
 from lamina.core.mig_cards import MIG_CARDS
 from lamina.errors import BadInput
 from lamina.operations.advise import mechanisms
-from lamina.operations.advise.defrag import NO_MOVE, MoveEntry, advice, move_rows
+from lamina.operations.advise.defrag import NO_MOVE, MoveRow, advice, move_rows
 from lamina.operations.advise.mechanisms import TABLE, Advice, Needs
 
 Flag = bool | None
@@ -106,7 +106,7 @@ def defrag(
 ) -> None:
     """Suggest which pods to move so that GPUs become idle."""
     kind = ListKind(
-        row=MoveEntry,
+        row=MoveRow,
         table=lambda rows, wide: _move_table(rows),
         name=lambda row: row.pod,
         title=lambda row: row.pod,
@@ -122,7 +122,7 @@ def defrag(
         console.print(line, markup=False, soft_wrap=True)
 
 
-def _move_table(rows: Sequence[MoveEntry]) -> Table:
+def _move_table(rows: Sequence[MoveRow]) -> Table:
     table = Table("POD", "FROM", "GPU", "TO", "GPU", "FREES", box=None, pad_edge=False)
     for row in rows:
         gpus = [", ".join(map(str, each)) for each in (row.from_gpus, row.to_gpus)]

@@ -9,7 +9,7 @@ from rich.table import Table
 from lamina.cli.connection import with_cluster
 from lamina.cli.lists import ListedCluster, ListForm, Listing, ListKind, ListReading, check, list_command, print_list
 from lamina.cli.options import Kubeconfig, NoHeaders, Output, SortBy
-from lamina.operations.mig import MigNode, ProfileEntry, mig_nodes, profile_rows, request_configuration
+from lamina.operations.mig import MigNode, ProfileRow, mig_nodes, profile_rows, request_configuration
 from lamina.ports.kube import Kube
 
 mig = typer.Typer(help="Show MIG profiles and the MIG devices of nodes, and partition GPUs.", no_args_is_help=True)
@@ -24,7 +24,7 @@ def profiles(
 ) -> None:
     """List the MIG profiles of each card with their placements. Placement uses the same table."""
     kind = ListKind(
-        row=ProfileEntry,
+        row=ProfileRow,
         table=lambda rows, wide: profile_table(rows),
         name=lambda row: f"{row.card}/{row.profile}",
         title=lambda row: f"{row.card}/{row.profile}",
@@ -68,7 +68,7 @@ def apply(
     typer.echo(f"Requested {configuration} for node {node}; `lamina mig list` shows its state.")
 
 
-def profile_table(rows: Sequence[ProfileEntry]) -> Table:
+def profile_table(rows: Sequence[ProfileRow]) -> Table:
     """PLACES are the slices at which an instance may start, and how many it takes."""
     table = Table("CARD", "PROFILE", "ID", "MEMORY", "COMPUTE", "SMS", "MOST", "PLACES", box=None, pad_edge=False)
     for row in rows:

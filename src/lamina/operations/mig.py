@@ -28,7 +28,7 @@ from lamina.ports.kube import (
 )
 
 
-class ProfileEntry(Struct, frozen=True, kw_only=True, rename="camel"):
+class ProfileRow(Struct, frozen=True, kw_only=True, rename="camel"):
     """A MIG profile of a card. Memory is in MiB; None is what is not known."""
 
     card: str
@@ -46,13 +46,13 @@ class ProfileEntry(Struct, frozen=True, kw_only=True, rename="camel"):
     """In slices of memory."""
 
 
-def profile_rows(card: str) -> list[ProfileEntry]:
+def profile_rows(card: str) -> list[ProfileRow]:
     """The profiles of the cards whose names contain `card`. Raises BadInput where no card does."""
     chosen = [mig_card for name, mig_card in MIG_CARDS.items() if _matches(name, card.casefold())]
     if not chosen:
         raise BadInput(f"no card matches {card!r}; known cards are {', '.join(MIG_CARDS)}")
     return [
-        ProfileEntry(
+        ProfileRow(
             card=mig_card.model,
             profile=profile.name,
             id=profile.id,

@@ -68,7 +68,7 @@ def deleted_rows(cluster: ClusterView, namespace: str | None, selected: Selected
     if selected is not None:
         return
     for node, survivor in cluster.survivors(namespace):
-        yield _entry(
+        yield _pod_row(
             (survivor.namespace, survivor.pod, DELETED, node),
             shares_of_survivor(survivor.containers, cluster.inventories[node]),
             reason=_SURVIVES,
@@ -77,7 +77,7 @@ def deleted_rows(cluster: ClusterView, namespace: str | None, selected: Selected
 
 def refused_row(namespace: str, workload: str, reason: str) -> PodRow:
     """The row of a workload, given as kind/name, none of whose pods is admitted."""
-    return _entry((namespace, workload, REFUSED, ""), (), reason=reason)
+    return _pod_row((namespace, workload, REFUSED, ""), (), reason=reason)
 
 
 def _order(pod: Object) -> tuple[bool, str, str]:
@@ -88,7 +88,7 @@ def _order(pod: Object) -> tuple[bool, str, str]:
 def _row(pod: Object, cluster: ClusterView, use: ClusterUse) -> PodRow:
     meta, node, gpus = pod["metadata"], pod["spec"].get("nodeName", ""), pod_gpus(cluster, pod)
     by_kubelet = bool(node) and not is_over(pod) and not (gpus.grant or gpus.held_by_claims)
-    return _entry(
+    return _pod_row(
         (meta["namespace"], meta["name"], _status(pod), node),
         held_shares(pod, cluster, use),
         gpus.devices if by_kubelet else {},
@@ -102,7 +102,7 @@ def _status(pod: Object) -> str:
     return CREATING if phase == "Pending" and pod["spec"].get("nodeName") else phase
 
 
-def _entry(
+def _pod_row(
     where: tuple[str, str, str, str], shares: tuple[ShareRow, ...], devices: Mapping[str, int] = {}, reason: str = ""
 ) -> PodRow:
     namespace, pod, status, node = where

@@ -27,7 +27,7 @@ def advice(cluster: ClusterView, max_moves: int) -> Iterator[str]:
     yield f"{gpus} idle after {moves} move{'s' if moves != 1 else ''}."
 
 
-class MoveEntry(Struct, frozen=True, kw_only=True, rename="camel"):
+class MoveRow(Struct, frozen=True, kw_only=True, rename="camel"):
     """One pod to move, in its order. GPUs are indices on their nodes."""
 
     pod: str
@@ -40,11 +40,11 @@ class MoveEntry(Struct, frozen=True, kw_only=True, rename="camel"):
     """What becomes idle once all moves for it are done."""
 
 
-def move_rows(cluster: ClusterView, max_moves: int) -> list[MoveEntry]:
+def move_rows(cluster: ClusterView, max_moves: int) -> list[MoveRow]:
     """The moves of all steps."""
     index = {gpu.uuid: gpu.index for inventory in cluster.inventories.values() for gpu in inventory.gpus}
     return [
-        MoveEntry(
+        MoveRow(
             pod=move.pod,
             from_node=move.from_node,
             from_gpus=tuple(index[gpu] for gpu in move.from_gpus),
