@@ -19,7 +19,9 @@ from lamina.ledger.ledger import DoesNotFit
 from lamina.operations.dashboard.view import document_of
 from lamina.ports.kube import GRANTS, PODS, Object
 from lamina.report.cluster_reader import ClusterObjects, view_of
+from lamina.report.cluster_use import ClusterUse
 from lamina.report.cluster_view import ClusterView
+from lamina.report.gpus import HEALTHY, IDLE, gpu_rows
 from lamina.report.pod_claims import NO_CLAIMS
 from lamina.report.pod_templates import PodTemplate
 from lamina.report.pods import pod_rows
@@ -197,6 +199,7 @@ async def check_answers(world: AskedCluster, kind: str) -> None:
     fitting, error = world.filter(asked)
     view = await world.view()
     [seen] = (each for each in view.pods if each["metadata"]["uid"] == asked["metadata"]["uid"])
+    check_rows(view)
     check_views(view, seen, manifest, fitting, error)
     await world.bench.kube.delete(PODS, "asked", namespace="team")
     for node in (each.node for each in world.inventories):
@@ -206,6 +209,28 @@ async def check_answers(world: AskedCluster, kind: str) -> None:
         said = await world.bind(await world.make(filled, "team", f"on-{node}"), node)
         assert (said == "") == (node in fitting), (kind, world.quotas, node, said, fitting)
         assert world.bench.ledger.totals.taken(node) == held, "nothing is held in vain"
+
+
+def check_rows(view: ClusterView) -> None:
+    """The page says of GPUs and of the shares of pods what the rows of `gpus` and `pods` say."""
+    document = document_of(view, {})
+    cards = {gpu.uuid: gpu for node in document.nodes.values() for gpu in node.gpus}
+    rows = gpu_rows(view, ClusterUse())
+    assert {row.gpu for row in rows} == cards.keys()
+    for row in rows:
+        gpu = cards[row.gpu]
+        assert (row.mode, row.memory_mib) == (gpu.mode or gpu.native or IDLE, gpu.capacity_mib)
+        assert row.memory_granted_mib in (gpu.taken_mib, None), row
+        assert (row.health == HEALTHY, row.cordoned, row.slots) == (gpu.healthy, gpu.cordoned, gpu.slots)
+    shown = {(each.namespace, each.name): each for each in document.pods.values()}
+    for row in pod_rows(view, None):
+        card = shown[row.namespace, row.pod]
+        shares = [(each.container, each.gpu, each.index, each.mode, each.memory_mib, each.mig) for each in row.shares]
+        assert shares == [
+            (each.container, each.gpu, each.index, each.mode, each.memory_mib, each.mig) for each in card.shares
+        ]
+        assert [each.limit_mib for each in row.shares] == [each.most_mib for each in card.shares]
+        assert (row.node, row.reason) == (card.node, card.reason)
 
 
 def check_views(view: ClusterView, seen: Object, manifest: Object, fitting: set[str], error: str) -> None:
