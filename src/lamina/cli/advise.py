@@ -9,7 +9,7 @@ from rich.measure import Measurement
 from rich.table import Table
 
 from lamina.cli import use_advice
-from lamina.cli.connection import read_cluster
+from lamina.cli.cluster_warnings import read_cluster
 from lamina.cli.lists import ListForm, ListKind, check, print_list
 from lamina.cli.options import Kubeconfig, NoHeaders, SortBy
 from lamina.cli.terminal import answered, console, print_table

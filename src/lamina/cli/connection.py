@@ -14,12 +14,8 @@ import typer
 from lamina.cli.terminal import answered
 from lamina.ports.kube import ConnectedKube
 from lamina.ports.kube.errors import Refused
-from lamina.report import cluster_reader
-from lamina.report.cluster_use import ClusterUse
-from lamina.report.cluster_view import ClusterView
 
 _T = TypeVar("_T")
-_SHOWN_NODES = 5
 _LACKS_A_RIGHT = re.compile(r'is forbidden: User ".*" cannot [a-z]+ resource ')
 """What Kubernetes says where roles do not allow a request; quotas and admission refuse in other words."""
 _RIGHTS = (
@@ -68,44 +64,3 @@ def confirm(effect: str, kubeconfig: Path | None, *, yes: bool, dry_run: bool) -
         return True
     typer.echo("Nothing was changed.")
     return False
-
-
-def read_cluster(kubeconfig: Path | None) -> ClusterView:
-    """One reading of pods, grants and inventories, with a warning about a configuration that is refused.
-
-    Raises BadInput where Lamina is not installed.
-    """
-    cluster = with_cluster(kubeconfig, cluster_reader.read)
-    warn_of_refused_configuration(cluster)
-    return cluster
-
-
-def warn_of_unread_nodes(cluster: ClusterView) -> None:
-    """Print a warning where nodes may not be listed."""
-    if cluster.hosts is None:
-        typer.echo(
-            "Warning: you may not list nodes, so only GPUs and quotas are checked; ask for `lamina-view`", err=True
-        )
-
-
-def warn_of_refused_configuration(cluster: ClusterView) -> None:
-    """Print a warning where the configuration in force is not that of the ConfigMap."""
-    for warning in warnings(cluster):
-        typer.echo(f"Warning: {warning}", err=True)
-
-
-def silent_agents(use: ClusterUse) -> list[str]:
-    """A sentence about nodes whose agents do not say what is used, if there are any."""
-    if not use.silent:
-        return []
-    nodes = sorted(use.silent)
-    more = f" and {len(nodes) - _SHOWN_NODES} more" if len(nodes) > _SHOWN_NODES else ""
-    return [f"No usage data from {', '.join(nodes[:_SHOWN_NODES])}{more}: {use.silent[nodes[0]]}"]
-
-
-def warnings(cluster: ClusterView) -> list[str]:
-    """Sentences about what a view lacks: the configuration in force is not that of the ConfigMap, or claims of pods may
-    not be read."""
-    refusal, unread = cluster.config_refusal, cluster.claims.unread
-    claims = unread and any(pod["spec"].get("resourceClaims") for pod in cluster.pods)
-    return [*([f"the previous configuration is in force: {refusal}"] if refusal else []), *([unread] if claims else [])]

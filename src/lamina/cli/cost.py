@@ -6,7 +6,8 @@ from typing import Annotated
 import typer
 from rich.table import Table
 
-from lamina.cli.connection import warn_of_refused_configuration, with_cluster
+from lamina.cli.cluster_warnings import warn_of_refused_configuration
+from lamina.cli.connection import with_cluster
 from lamina.cli.options import Kubeconfig, one_of
 from lamina.cli.terminal import console, print_document, print_table
 from lamina.core.prices import Pricing

@@ -6,7 +6,8 @@ from typing import Annotated
 
 import typer
 
-from lamina.cli.connection import chosen_namespace, warn_of_refused_configuration, warn_of_unread_nodes, with_cluster
+from lamina.cli.cluster_warnings import warn_of_refused_configuration, warn_of_unread_nodes
+from lamina.cli.connection import chosen_namespace, with_cluster
 from lamina.cli.exit_codes import ExitCode
 from lamina.cli.options import ANSWER_OUTPUTS, AnswerOutput, Kubeconfig, Namespace, one_of
 from lamina.cli.terminal import console, print_document

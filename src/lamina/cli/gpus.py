@@ -6,7 +6,7 @@ from typing import Annotated
 import typer
 from rich.table import Table
 
-from lamina.cli.connection import silent_agents, warnings
+from lamina.cli.cluster_warnings import silent_agents, warnings
 from lamina.cli.lists import ListedCluster, Listing, ListKind, ListReading, list_command
 from lamina.cli.options import one_of
 from lamina.cli.tables import UNKNOWN, amount

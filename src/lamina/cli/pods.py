@@ -5,7 +5,8 @@ from typing import Annotated
 import typer
 
 from lamina.cli import tables
-from lamina.cli.connection import chosen_namespace, silent_agents, warnings
+from lamina.cli.cluster_warnings import silent_agents, warnings
+from lamina.cli.connection import chosen_namespace
 from lamina.cli.lists import ListedCluster, Listing, ListKind, ListReading, list_command
 from lamina.cli.options import Namespace
 from lamina.operations import agent_metrics

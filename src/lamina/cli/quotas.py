@@ -4,7 +4,7 @@ from collections.abc import Sequence
 
 from rich.table import Table
 
-from lamina.cli.connection import warnings
+from lamina.cli.cluster_warnings import warnings
 from lamina.cli.lists import ListedCluster, Listing, ListKind, ListReading, list_command
 from lamina.ports.kube import Kube
 from lamina.report import cluster_reader

@@ -7,7 +7,7 @@ import msgspec
 import typer
 from rich.table import Table
 
-from lamina.cli.connection import warnings
+from lamina.cli.cluster_warnings import warnings
 from lamina.cli.lists import ListedCluster, Listing, ListKind, ListReading, list_command
 from lamina.operations.advise.shares import IdleShare, ShareAdvice, advise_shares, idle_shares
 from lamina.operations.advise.use_histories import UseOverTime, read_use_over_time

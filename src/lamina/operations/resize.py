@@ -29,7 +29,8 @@ from lamina.operations.template_resize import TemplateResizer
 from lamina.operations.workloads import find_workload, pods_of
 from lamina.ports.clock import Clock
 from lamina.ports.kube import GRANTS, INVENTORIES, PODS, Kube, NotFound, Object, Refused
-from lamina.report.cluster_reader import readable, text_in_force
+from lamina.report.cluster_reader import readable
+from lamina.report.configured import text_in_force
 
 ANSWER_S = 60.0
 """How long the controller and the agent of the node may take."""

@@ -11,8 +11,7 @@ from functools import partial
 from typing import Generic, NamedTuple, TypeVar
 
 from lamina import configuration
-from lamina.configuration import CONFIG_MAP, CONFIG_MAP_NAMESPACE, Config
-from lamina.configuration.config_map import TextInForce, in_force
+from lamina.configuration import Config
 from lamina.core.gpus import Inventory
 from lamina.core.objects import confirmed_survivors, read_inventory
 from lamina.dialects import resource_names
@@ -29,7 +28,6 @@ from lamina.ledger.ungranted_pods import RunningRequest, running_request
 from lamina.ledger.used_claims import ClaimName, claims_of
 from lamina.placement import Hosts
 from lamina.ports.kube import (
-    CONFIG_MAPS,
     GRANTS,
     INVENTORIES,
     NODES,
@@ -41,6 +39,7 @@ from lamina.ports.kube import (
     Refused,
 )
 from lamina.report.cluster_view import ClusterView
+from lamina.report.configured import configured_by, read_config_map
 from lamina.report.holds import RoomOfNode, count_holds, read_holds
 from lamina.report.pod_claims import IMPLICIT, NO_CLAIMS, ClaimObjects, PodClaims, read_claims
 
@@ -71,7 +70,7 @@ async def read(kube: Kube, *, hosts: bool = False, claims: bool = False) -> Clus
 
     Raises BadInput where Lamina is not installed.
     """
-    config_map = await _config_map(kube)
+    config_map = await read_config_map(kube)
     try:
         inventories = (await kube.list(INVENTORIES)).items
         grants = (await kube.list(GRANTS)).items
@@ -209,23 +208,6 @@ def _hosts(nodes: list[Object], pods: list[Object], config: Config) -> Hosts:
         pods,
         lambda resource: resource in names or bool(native_resources([resource])) or resource.startswith(IMPLICIT),
     )
-
-
-async def text_in_force(kube: Kube) -> TextInForce:
-    """The cluster's configuration; the default where there is no ConfigMap."""
-    return configured_by(await _config_map(kube))
-
-
-def configured_by(config_map: Object | None) -> TextInForce:
-    """The configuration in force with this ConfigMap, or without one."""
-    return TextInForce("", configuration.DEFAULT) if config_map is None else in_force(config_map)
-
-
-async def _config_map(kube: Kube) -> Object | None:
-    try:
-        return await kube.get(CONFIG_MAPS, CONFIG_MAP, namespace=CONFIG_MAP_NAMESPACE)
-    except NotFound:
-        return None
 
 
 def _readable(read: Callable[[Object], _T], item: Object) -> _T | None:

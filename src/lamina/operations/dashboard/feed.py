@@ -39,7 +39,8 @@ from lamina.ports.kube import (
 )
 from lamina.ports.kube.follow import BOOKMARK, DELETED, SYNCED, FollowedCollection, identity
 from lamina.ports.polling import RetryPauses
-from lamina.report.cluster_reader import NOT_INSTALLED, ClusterObjects, ClusterReader, configured_by
+from lamina.report.cluster_reader import NOT_INSTALLED, ClusterObjects, ClusterReader
+from lamina.report.configured import configured_by
 from lamina.report.pod_claims import NO_CLAIMS, read_claims
 from lamina.report.pods import PodRow
 from lamina.report.refusals import REASON, last_refusals, refused_workloads
