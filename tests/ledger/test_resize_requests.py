@@ -25,6 +25,8 @@ def grant(*shares: Share, **more: object) -> Grant:
         ("main=8000,30", SizeWish(8000, 30)),
         ("main=,1", SizeWish(None, 1)),
         ("main=1,100", SizeWish(1, 100)),
+        ("main=0000000001", SizeWish(1, None)),
+        ("main=1,".ljust(MAX_WISH - 2) + "1", SizeWish(1, 1)),
     ],
 )
 def test_a_wish_is_mib_and_percent(written: str, wish: SizeWish) -> None:
@@ -33,7 +35,20 @@ def test_a_wish_is_mib_and_percent(written: str, wish: SizeWish) -> None:
 
 @pytest.mark.parametrize(
     "written",
-    ["", "main", "=1", "main=", "main=,", "main=0", "main=1,0", "main=1,101", "main=-1", "main=1.5", "main=1;main=2"],
+    [
+        "",
+        "main",
+        "=1",
+        "main=",
+        "main=,",
+        "main=0",
+        "main=1,0",
+        "main=1,101",
+        "main=-1",
+        "main=1.5",
+        "main=1;main=2",
+        "main=00000000001",
+    ],
 )
 def test_what_is_no_wish_is_refused(written: str) -> None:
     with pytest.raises(BadInput, match="must be container=MiB,percent"):
@@ -43,7 +58,7 @@ def test_what_is_no_wish_is_refused(written: str) -> None:
 def test_as_many_containers_as_a_pod_can_have_are_named() -> None:
     most = ";".join(f"c{number}=1" for number in range(MAX_GPU_CONTAINERS))
     assert len(most) < MAX_WISH and len(read_wishes(most)) == MAX_GPU_CONTAINERS
-    for written in (f"{most};more=1", f"main=1,{' ' * MAX_WISH}1"):
+    for written in (f"{most};more=1", "main=1,".ljust(MAX_WISH - 1) + "1"):
         with pytest.raises(BadInput, match="may name at most"):
             read_wishes(written)
 
