@@ -57,6 +57,6 @@ async def test_an_edited_configuration_stays_and_a_new_version_is_warned_of(monk
 
 
 async def test_values_replace_the_configuration_with_a_warning(monkeypatch: pytest.MonkeyPatch) -> None:
-    ended = await installed(monkeypatch, EDITED, "--set", "config.schedulers=[one]")
-    assert [yaml.safe_load(each) for each in configuration(ended)] == [{"schedulers": ["one"]}]
+    ended = await installed(monkeypatch, EDITED, "--set", "config.devicePlugin.deviceSplitCount=7")
+    assert [yaml.safe_load(each) for each in configuration(ended)] == [{"devicePlugin": {"deviceSplitCount": 7}}]
     assert "Warning: ConfigMap lamina-system/lamina is replaced" in ended.output
