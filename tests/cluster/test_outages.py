@@ -123,7 +123,7 @@ def test_a_node_reboots_with_a_gpu_pod(cluster: RealCluster, lamina: Processes, 
     assert len(cdi_specs(node)) == 1
 
 
-def test_without_the_control_part_gpu_pods_get_nothing_and_others_do_not_notice(
+def test_without_controller_and_admission_gpu_pods_get_nothing_and_others_do_not_notice(
     cluster: RealCluster, lamina: Processes, node: RealNode
 ) -> None:
     """Servers with match conditions (1.28) refuse the pod; older ones let it pass, and the agent does not start it."""
@@ -131,7 +131,9 @@ def test_without_the_control_part_gpu_pods_get_nothing_and_others_do_not_notice(
     def reported() -> str:
         return cluster.kubectl("describe", "pod", "nothing")
 
-    lamina.controller.kill()
+    stopped = (lamina.controller, lamina.admission)
+    for part in stopped:
+        part.kill()
     try:
         if cluster.binaries.version >= (1, 28):
             with pytest.raises(Unavailable, match=r"lamina\.dev"):
@@ -142,7 +144,8 @@ def test_without_the_control_part_gpu_pods_get_nothing_and_others_do_not_notice(
         cluster.kubectl("apply", "-f", "-", stdin=pod("plain", node=node.name))
         running(cluster, "plain")
     finally:
-        lamina.controller.start()
+        for part in stopped:
+            part.start()
         lamina.wait()
     comes(cluster, node)
 
