@@ -8,7 +8,9 @@ import pytest
 
 from lamina.configuration import DEFAULT
 from lamina.core.host_size import asked_by
+from lamina.core.requests import MAX_GPU_CONTAINERS
 from lamina.dialects import parse
+from lamina.dialects.choices import MAX_ANNOTATIONS, MAX_ITEMS
 from lamina.errors import BadInput
 from tests.dialects.pods import Pod, asking, container, pod
 
@@ -41,6 +43,30 @@ LARGE: dict[str, Pod] = {
 def test_a_pod_that_is_too_large_is_refused(large: str) -> None:
     with pytest.raises(BadInput, match=r"at most \d+"):
         parse(LARGE[large], DEFAULT)
+
+
+@pytest.mark.parametrize(
+    ("manifest", "larger"),
+    [
+        (
+            pod(container(gpu=1), annotations={f"a{number}": "" for number in range(MAX_ANNOTATIONS)}),
+            pod(container(gpu=1), annotations={f"a{number}": "" for number in range(MAX_ANNOTATIONS + 1)}),
+        ),
+        (
+            pod(container(gpu=1), annotations={"nvidia.com/use-gputype": "T4," * (MAX_ITEMS - 1) + "T4"}),
+            pod(container(gpu=1), annotations={"nvidia.com/use-gputype": "T4," * MAX_ITEMS + "T4"}),
+        ),
+        (
+            pod(*containers(MAX_GPU_CONTAINERS, gpu=1, gpumem=100)),
+            pod(*containers(MAX_GPU_CONTAINERS + 1, gpu=1, gpumem=100)),
+        ),
+    ],
+    ids=["annotations", "items of a list", "containers with GPUs"],
+)
+def test_the_largest_is_read_and_one_more_refused(manifest: Pod, larger: Pod) -> None:
+    assert parse(manifest, DEFAULT) is not None
+    with pytest.raises(BadInput, match=r"at most \d+"):
+        parse(larger, DEFAULT)
 
 
 @pytest.mark.parametrize("large", LARGE)
