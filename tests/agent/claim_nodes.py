@@ -14,7 +14,7 @@ from lamina.agent.nvidia.time_slices import TimeSliceManager
 from lamina.agent.prepare.plan import WriteLimits
 from lamina.agent.resource_claims.daemons import ClaimDaemons
 from lamina.agent.resource_claims.dra_devices import Doors, DraDevices
-from lamina.agent.resource_claims.plan import ClaimInstances, ClaimSharing
+from lamina.agent.resource_claims.plan import ClaimSharing
 from lamina.agent.resource_claims.preparer import ClaimPreparer, ReadyDevice
 from lamina.agent.resource_claims.publisher import SlicePublisher, SliceWatch
 from lamina.agent.resource_claims.unit import ClaimRef
@@ -85,8 +85,7 @@ class ClaimNode(Node):
     def claim_preparer(self, write: WriteLimits) -> ClaimPreparer:
         """One that writes limits in this way."""
         sharing = ClaimSharing(self.daemons, self.time_slices)
-        instances = ClaimInstances(self.context, self.on_demand)
-        return ClaimPreparer(self.context, self.offer, self.offers, sharing, instances, write)
+        return ClaimPreparer(self.context, self.offer, self.offers, sharing, self.steps(write))
 
     async def _reported(self, uuid: str, failure: str) -> None:
         self.failures.append(f"{uuid}: {failure}")

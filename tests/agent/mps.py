@@ -16,6 +16,7 @@ from lamina.agent.state.holdings import Bound
 from lamina.agent.state.record import Record
 from lamina.configuration import DEFAULT
 from lamina.core.gpus import Mode
+from lamina.core.grants import ContainerGrant, Share
 from lamina.core.mps import MpsDaemon
 from lamina.core.sharing import GPU, Replicated, Strategy
 from lamina.ports.clock import FakeClock
@@ -79,7 +80,8 @@ class MpsNode:
     def hold(self, pod: str, gpu: str = FIRST, mode: Mode = Mode.MPS) -> str:
         """A container of the pod has a replica, or a share, of the GPU; the name it was given."""
         (given,) = self.record.allocate([[f"{gpu}::0" if mode is Mode.MPS else f"ticket-{pod}"]], GPU)
-        bound = Bound(namespace="default", pod=pod, pod_uid="u", container="main", gpus=(gpu,), mode=mode)
+        grant = ContainerGrant(name="main", shares=(Share(gpu=gpu, memory_mib=100, mode=mode),))
+        bound = Bound(namespace="default", pod=pod, pod_uid="u", container="main", grant=grant)
         self.record.bind({given.name: bound})
         self.observe()
         return given.name

@@ -11,9 +11,9 @@ from typing import TypeVar
 import grpc
 import pytest
 
-from lamina.agent import run
+from lamina.agent import parts
 from lamina.agent.kubelet import registration
-from lamina.agent.run import AgentPorts
+from lamina.agent.parts import AgentPorts
 from lamina.errors import Outside
 from lamina.ports.files import Files
 from lamina.ports.host import FakeHost
@@ -88,9 +88,9 @@ async def mined_agent(monkeypatch: pytest.MonkeyPatch) -> AsyncIterator[MinedAge
         made.nvml = FakeNvml(FACTS, made.clock)
         mps_root = made.root / "mps"
         made.settings = replace(made.settings, metrics=Address("127.0.0.1", 0), poll_s=0.5, mps_root=mps_root)
-        pod_resources = run.KubeletPodResources
-        monkeypatch.setattr(run, "KubeletPodResources", lambda socket: mines.around("kubelet", pod_resources(socket)))
-        monkeypatch.setattr(run, "NvidiaSmi", lambda: mines.around("slices", made.slices))
+        pod_resources = parts.KubeletPodResources
+        monkeypatch.setattr(parts, "KubeletPodResources", lambda socket: mines.around("kubelet", pod_resources(socket)))
+        monkeypatch.setattr(parts, "NvidiaSmi", lambda: mines.around("slices", made.slices))
         for call in (registration.register, registration.serving):
             monkeypatch.setattr(registration, call.__name__, mines.before(f"kubelet.{call.__name__}", call))
         await made.kube.create(NODES, {"metadata": {"name": made.node.name, "labels": {}}})

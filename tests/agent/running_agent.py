@@ -8,7 +8,8 @@ from pathlib import Path
 from typing import TypeVar
 
 from lamina import configuration
-from lamina.agent.run import AgentPorts, run_agent
+from lamina.agent.parts import AgentPorts
+from lamina.agent.run import run_agent
 from lamina.agent.state.settings import COVER, LIBRARIES, AgentSettings
 from lamina.core.gpus import Inventory
 from lamina.core.objects import read_inventory

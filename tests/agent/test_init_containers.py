@@ -163,7 +163,9 @@ def names_of(*containers: str | None, uid: str = "uid") -> list[Holding]:
         Holding(
             name=str(number),
             tickets=tickets,
-            bound=None if name is None else Bound(namespace="default", pod="p", pod_uid=uid, container=name),
+            bound=None
+            if name is None
+            else Bound(namespace="default", pod="p", pod_uid=uid, container=name, grant=container(name)),
         )
         for number, name in enumerate(containers)
     ]

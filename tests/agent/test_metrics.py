@@ -24,7 +24,7 @@ from lamina.agent.state.gpu_health import ObservedGpu
 from lamina.agent.state.holdings import Bound, Instance
 from lamina.configuration import DEFAULT, Config, load
 from lamina.core.gpus import MigInstance, Mode
-from lamina.core.grants import ComputePolicy
+from lamina.core.grants import ComputePolicy, ContainerGrant, Share
 from lamina.core.mps import MpsDaemon, MpsState
 from lamina.core.quantities import MIB
 from lamina.enforcement import layout
@@ -173,10 +173,14 @@ def plainly(
 ) -> None:
     """Kubelet gave a container devices by count, and it was prepared."""
     (made,) = reported.node.record.allocate([devices], "nvidia.com/gpu")
-    gpus = () if instances else tuple(dict.fromkeys(device.partition("::")[0] for device in devices))
-    bound = Bound(
-        namespace="default", pod=pod, pod_uid=f"uid-of-{pod}", container=container, gpus=gpus, instances=instances
+    units = dict.fromkeys(device.partition("::")[0] for device in devices)
+    shares = tuple(Share(gpu=unit, memory_mib=100, mode=Mode.TIMESLICE) for unit in units)
+    parts = tuple(
+        Share(gpu=each.gpu, memory_mib=100, mode=Mode.MIG, mig=MigInstance(profile=each.profile, start=each.start))
+        for each in instances
     )
+    grant = ContainerGrant(name=container, shares=parts or shares)
+    bound = Bound(namespace="default", pod=pod, pod_uid=f"uid-of-{pod}", container=container, grant=grant)
     reported.node.record.bind({made.name: bound})
 
 

@@ -89,5 +89,6 @@ def test_every_container_of_every_shape_gets_its_own_limits(seed: int) -> None:
 def bind(allocation: Holding, names: dict[str, ContainerGrant]) -> Holding:
     if allocation.name not in names:
         return allocation
-    bound = Bound(namespace="default", pod="p", pod_uid="uid", container=names[allocation.name].name)
+    grant = names[allocation.name]
+    bound = Bound(namespace="default", pod="p", pod_uid="uid", container=grant.name, grant=grant)
     return Holding(name=allocation.name, tickets=allocation.tickets, bound=bound)

@@ -8,7 +8,7 @@ import pytest
 
 from lamina.agent.state.holdings import Bound
 from lamina.ports.nvml import GpuProcess
-from tests.agent.node import GPU, Node
+from tests.agent.node import GPU, Node, container, share
 
 UIDS = {"a": "0f0f0f0f-1111-4222-8333-444444444444", "b": "0f0f0f0f-1111-4222-8333-555555555555"}
 PID = 11
@@ -26,7 +26,9 @@ class Containers:
     def __init__(self, node: Node) -> None:
         self.node = node
         self.bound = {
-            (pod, name): Bound(namespace="default", pod=pod, pod_uid=UIDS[pod], container=name, gpus=(GPU[0],))
+            (pod, name): Bound(
+                namespace="default", pod=pod, pod_uid=UIDS[pod], container=name, grant=container(name, share(0))
+            )
             for pod, name in (("a", "main"), ("a", "side"), ("b", "main"))
         }
         names = [node.allocate(f"ticket-{number}") for number in range(len(self.bound))]

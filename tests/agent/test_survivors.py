@@ -10,7 +10,6 @@ import pytest
 
 from lamina.agent.cleanup.survivors import SANDBOX_S
 from lamina.agent.containers.paths import folder_name
-from lamina.core.gpus import Mode
 from lamina.core.grants import ContainerGrant
 from lamina.core.survivors import MAX_SURVIVORS, Survivor
 from lamina.ports.kube import PODS
@@ -202,21 +201,6 @@ async def test_init_containers_are_published_as_such(node: Node) -> None:
         with process(node, uid, "lock"):
             await removed_by_force(node)
             assert node.published[-1] == (expected(uid, *granted),)
-
-
-async def test_a_record_of_an_earlier_version_counts_as_the_whole_gpu(node: Node) -> None:
-    uid = await started(node)
-    (allocation,) = node.record.allocations
-    assert allocation.bound is not None
-    node.record.bind({allocation.name: msgspec.structs.replace(allocation.bound, grant=None)})
-    assert '"grant"' not in (node.root / "record.json").read_text()
-    node.start()
-    async with watching(node):
-        with process(node, uid, "lock"):
-            await removed_by_force(node)
-            (survivor,) = node.published[-1]
-            (held,) = survivor.containers[0].shares
-            assert (held.gpu, held.mode, held.exclusive) == (GPU[0], Mode.QUOTA, True)
 
 
 async def test_a_native_device_is_kubelets_to_count(node: Node) -> None:

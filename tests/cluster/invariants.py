@@ -292,7 +292,7 @@ def _of_uses(observed: Observation, name: str, node: OnNode) -> Iterator[Finding
     uses: dict[str, set[str]] = {}
     alone: dict[str, set[str]] = {}
     for each in node.allocations:
-        if each.bound is None or each.bound.mode is None or not observed.lives(each.bound.pod_uid):
+        if each.bound is None or not observed.lives(each.bound.pod_uid):
             continue
         plain = _by_kubelet(each)
         mode = Mode.QUOTA if each.bound.mode is Mode.WHOLE and not plain else each.bound.mode

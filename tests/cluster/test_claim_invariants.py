@@ -16,10 +16,11 @@ A, B = "GPU-a", "GPU-b"
 GPUS = tuple(
     Gpu(uuid=uuid, index=at, model="m", memory_mib=1000, capacity_mib=1000, slots=2) for at, uuid in enumerate((A, B))
 )
+MAIN = ContainerGrant(name="main", shares=(Share(gpu=A, memory_mib=400),))
 BY_PLUGIN = Holding(
     name="ticket",
     tickets=frozenset({"ticket-1"}),
-    bound=Bound(namespace="d", pod="pod-1", pod_uid="1", container="main", gpus=(A,), mode=Mode.QUOTA),
+    bound=Bound(namespace="d", pod="pod-1", pod_uid="1", container="main", grant=MAIN),
 )
 
 

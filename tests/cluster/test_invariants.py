@@ -40,7 +40,9 @@ def share(gpu: str = A, memory: int = 400, **more: Any) -> Share:
 
 def bound(uid: str, gpu: str = A, mode: Mode = Mode.QUOTA, *instances: Instance) -> Bound:
     who = {"namespace": "d", "pod": f"pod-{uid}", "pod_uid": uid, "container": "main"}
-    return Bound(**who, gpus=(gpu,), mode=mode, instances=instances)
+    parts = [MigInstance(profile=each.profile, start=each.start) for each in instances] or [None]
+    shares = tuple(Share(gpu=gpu, memory_mib=400, mode=mode, mig=part) for part in parts)
+    return Bound(**who, grant=ContainerGrant(name="main", shares=shares))
 
 
 HOLDERS = tuple(Holder("d", f"pod-{uid}", "main", frozenset({f"ticket-{uid}"})) for uid in "12")

@@ -7,11 +7,12 @@ from typing import Any
 import pytest
 from msgspec import structs
 
+from lamina.agent.devices import usage
 from lamina.agent.mig import grant_partitioner
 from lamina.agent.resource_claims import preparer
+from lamina.agent.resource_claims.dra_devices import Doors
 from lamina.agent.resource_claims.preparer import ClaimPreparer
 from lamina.agent.state.holdings import PreparedClaim
-from lamina.agent.state.record import Record
 from lamina.ports.kube import RESOURCE_CLAIMS
 from tests.whole_node.claims import Claim
 from tests.whole_node.recovery import all_end, everything_comes_to_rest, nothing_of_pods_is_left, recover, settle
@@ -134,8 +135,8 @@ async def raced(world: World) -> None:
 
 
 async def test_doors_that_do_not_ask_each_other(world: World, monkeypatch: Any) -> None:
-    monkeypatch.setattr(ClaimPreparer, "_check_doors", lambda *about: None)
-    monkeypatch.setattr(Record, "require_unclaimed", lambda *about: None)
+    monkeypatch.setattr(usage, "check_uses", lambda *about: None)
+    monkeypatch.setattr(Doors, "require_unused", lambda *about: None)
     with world.fake_ports(), pytest.raises(AssertionError, match="is in the modes"):
         await raced(world)
 

@@ -7,11 +7,11 @@ from typing import Any
 import pytest
 from msgspec import structs
 
+from lamina.agent import parts
 from lamina.agent.cleanup.release import Releaser
 from lamina.agent.containers.paths import write_limits
 from lamina.agent.devices import usage
 from lamina.agent.inventory import reducer
-from lamina.agent.kubelet import plugins
 from lamina.agent.mig.grant_partitioner import GrantPartitioner
 from lamina.agent.mps import sharing
 from lamina.agent.mps.clients import client_edits
@@ -51,7 +51,7 @@ async def test_a_sound_agent_gets_through(world: World) -> None:
 
 async def test_gpus_with_shares_that_are_offered_as_plain_devices(world: World, monkeypatch: Any) -> None:
     monkeypatch.setattr(reducer, "is_free_for", lambda *about: True)
-    monkeypatch.setattr(usage, "check_modes", lambda *about, **how: None)
+    monkeypatch.setattr(usage, "check_uses", lambda *about: None)
     with pytest.raises(AssertionError, match="is in the modes"):
         await course(world)
 
@@ -61,7 +61,7 @@ async def test_limits_that_are_not_those_of_the_grant(world: World, monkeypatch:
         more = tuple(structs.replace(each, memory_mib=2 * each.memory_mib) for each in shares)
         write_limits(folder, container, more)
 
-    monkeypatch.setattr(plugins, "write_limits", twice)
+    monkeypatch.setattr(parts, "write_limits", twice)
     with pytest.raises(AssertionError, match="not the limits of the grant"):
         await course(world)
 

@@ -17,7 +17,8 @@ from unittest import mock
 import jsonpatch
 from msgspec import structs
 
-from lamina.agent.run import AgentPorts, configuration_source, run_agent
+from lamina.agent.parts import AgentPorts
+from lamina.agent.run import configuration_source, run_agent
 from lamina.agent.state.settings import COVER, LIBRARIES, AgentSettings
 from lamina.config_source.live import follow_config_map
 from lamina.controller.binding.bind_args import BindArgs
@@ -120,11 +121,11 @@ class World:
         """The agent gets fakes for kubelet and nvidia-smi."""
         with contextlib.ExitStack() as stack:
             for name, fake in {
-                "run.KubeletPodResources": lambda socket: self.kubelet,
-                "run.NvidiaSmi": lambda: self.slices,
-                "run.ArbitrationLoop": _Idle,
+                "parts.KubeletPodResources": lambda socket: self.kubelet,
+                "parts.NvidiaSmi": lambda: self.slices,
+                "parts.ArbitrationLoop": _Idle,
                 "kubelet.plugins.Registration": Registrations(self.kubelet),
-                "run.ClaimRegistration": self.door.register,
+                "parts.ClaimRegistration": self.door.register,
             }.items():
                 stack.enter_context(mock.patch(f"lamina.agent.{name}", fake))
             yield

@@ -22,8 +22,6 @@ from lamina.agent.containers.paths import USAGE, folder_name
 from lamina.agent.context import NodeContext
 from lamina.agent.devices.native_devices import all_native
 from lamina.agent.state.holdings import Bound, Holding
-from lamina.core.gpus import Mode
-from lamina.core.grants import ContainerGrant, Share
 from lamina.core.survivors import MAX_SURVIVORS, Survivor
 from lamina.enforcement.open_usage import is_in_use
 from lamina.errors import Outside
@@ -164,16 +162,9 @@ def _survivors(allocations: Iterable[Holding], uids: frozenset[str]) -> tuple[Su
     named = []
     for uid in sorted(pods):
         bounds = [each.bound for each in pods[uid].values() if each.bound is not None]
-        containers = tuple(bound.grant or _whole_gpus(bound) for bound in bounds)
+        containers = tuple(bound.grant for bound in bounds)
         named.append(Survivor(namespace=bounds[0].namespace, pod=bounds[0].pod, pod_uid=uid, containers=containers))
     return tuple(named)
-
-
-def _whole_gpus(bound: Bound) -> ContainerGrant:
-    """For records of versions that did not store shares: no one else gets the container's GPUs."""
-    mode = bound.mode or Mode.QUOTA
-    shares = tuple(Share(gpu=gpu, memory_mib=0, mode=mode, exclusive=True) for gpu in bound.gpus)
-    return ContainerGrant(name=bound.container, shares=shares)
 
 
 def _report(before: tuple[Survivor, ...], now: tuple[Survivor, ...]) -> None:

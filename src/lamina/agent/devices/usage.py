@@ -1,12 +1,13 @@
 """What each GPU is used for, from the record: the one rule for what is offered and for what may start.
 
 A GPU in use stays in its mode, and is never in two modes at once: one on which containers have MIG instances, or are
-clients of MPS, has no other users, and the other way round. The same applies to GPUs with granted shares and GPUs with
-native devices. What the node advertises says so too, but the scheduler and kubelet may act on what was advertised a
-moment ago, so preparation asks again.
+clients of MPS, has no other users, and the other way round. It also has one door at a time: it has granted shares, or
+native devices, or is held by claims. What the node advertises says so too, but the scheduler and kubelet may act on
+what was advertised a moment ago, so preparation asks again.
 """
 
 from collections.abc import Collection, Iterable, Mapping, Set
+from enum import Enum, auto
 from typing import NamedTuple
 
 from msgspec import structs
@@ -19,11 +20,43 @@ from lamina.core.gpus import Gpu, Mode
 from lamina.errors import NotYet
 
 
+class Door(Enum):
+    """By what a container has a GPU."""
+
+    GRANT = auto()
+    NATIVE = auto()
+    CLAIM = auto()
+
+
 class GpuUse(NamedTuple):
-    """`resource` is the resource of the native device by which a container has the GPU; empty for a grant."""
+    """`resource` is the resource of the native device by which a container has the GPU; empty for a grant and a claim.
+
+    `claimed`: ResourceClaims have it.
+    """
 
     mode: Mode
     resource: str = ""
+    claimed: bool = False
+
+    @property
+    def door(self) -> Door:
+        if self.claimed:
+            return Door.CLAIM
+        return Door.NATIVE if self.resource else Door.GRANT
+
+
+CLAIMED = GpuUse(Mode.TIMESLICE, claimed=True)
+"""A GPU that claims have takes no grants, as one whose time native devices share."""
+
+
+def may_join(wanted: GpuUse, use: GpuUse) -> bool:
+    """Whether a GPU in use may get another container. By quota, whole and by turns are the same mode to it.
+
+    Of several claims, the room on the GPU decides.
+    """
+    together = {wanted.mode, use.mode}
+    same_mode = len(together) == 1 or together.isdisjoint({Mode.MIG, Mode.MPS})
+    return wanted.door is use.door and (same_mode or wanted.claimed)
 
 
 class DevicesInUse(NamedTuple):
@@ -53,7 +86,7 @@ class DevicesInUse(NamedTuple):
 
         If the node is about to advertise the GPU natively as `resource`, an unknown user counts as a grant.
         """
-        use = self.gpus.get(gpu)
+        use = CLAIMED if gpu in self.claimed else self.gpus.get(gpu)
         return GpuUse(Mode.QUOTA) if use is None and resource and self.unknown else use
 
     def held_outside(self, resource: str, units: Set[str]) -> tuple[KubeletDevice, ...]:
@@ -73,8 +106,6 @@ class DevicesInUse(NamedTuple):
 
 def with_usage(gpu: Gpu, in_use: DevicesInUse, resource: str) -> Gpu:
     """The GPU with what it is used for. `resource` is the one by which the node advertises it natively, or empty."""
-    if gpu.uuid in in_use.claimed:  # such a GPU takes no grants, as one whose time native devices share
-        return structs.replace(gpu, native_resource=resource, mode=Mode.TIMESLICE)
     use = in_use.of(gpu.uuid, resource)
     if use is None:
         return structs.replace(gpu, native_resource=resource, mode=Mode.MIG if gpu.instances else None)
@@ -84,9 +115,7 @@ def with_usage(gpu: Gpu, in_use: DevicesInUse, resource: str) -> Gpu:
 def is_free_for(gpu: Gpu, in_use: DevicesInUse, resource: str, mode: Mode) -> bool:
     """Whether the GPU may be advertised natively in `mode`: it is idle, or natively in use in that mode."""
     use = in_use.of(gpu.uuid, resource)
-    if gpu.uuid in in_use.claimed:
-        return False
-    return use is None or (bool(use.resource) and use.mode is mode)
+    return use is None or (use.mode is mode and may_join(GpuUse(mode, resource), use))
 
 
 def accepts_grants(gpu: Gpu, in_use: DevicesInUse) -> bool:
@@ -96,62 +125,74 @@ def accepts_grants(gpu: Gpu, in_use: DevicesInUse) -> bool:
     """
     if not gpu.native_resource:
         return True
-    use = None if gpu.uuid in in_use.claimed else in_use.of(gpu.uuid, gpu.native_resource)
-    return use is not None and not use.resource and use.mode in (Mode.QUOTA, Mode.MPS)
+    use = in_use.of(gpu.uuid, gpu.native_resource)
+    return use is not None and use.door is Door.GRANT and use.mode in (Mode.QUOTA, Mode.MPS)
 
 
 def devices_in_use(
     allocations: Iterable[Holding], mode: Mode = Mode.TIMESLICE, *, claims: tuple[HeldClaim, ...] = ()
 ) -> DevicesInUse:
-    """What the allocations use, next to what `claims` hold. `mode` is the node's current mode of sharing, which applies
-    to replicas whose containers have not started yet."""
-    shared = mode if mode is Mode.MPS else Mode.TIMESLICE
+    """What the allocations use, next to what `claims` hold. `mode` is as in `uses_of`."""
     ids: dict[str, set[str]] = {}
     waiting: dict[str, set[str]] = {}
     gpus: dict[str, GpuUse] = {}
     unknown = False
     for allocation in allocations:
         ids.setdefault(allocation.resource, set()).update(allocation.tickets)
-        bound = allocation.bound
-        if bound is None:
+        if allocation.bound is None:
             waiting.setdefault(allocation.resource, set()).update(allocation.tickets)
-        resource = allocation.resource if all_native(allocation.tickets) else ""
-        if bound is not None and bound.gpus and bound.mode is not None:
-            gpus |= dict.fromkeys(bound.gpus, GpuUse(bound.mode, resource))
-        elif resource:
-            native_mode = shared if any("::" in device for device in allocation.tickets) else Mode.WHOLE
-            gpus |= dict.fromkeys(map(unit_uuid, allocation.tickets), GpuUse(native_mode, resource))
-        else:
-            unknown = True
+        uses = uses_of(allocation, mode)
+        gpus |= uses
+        unknown = unknown or not uses
     return DevicesInUse(ids, gpus, unknown, waiting, claims)
 
 
-def check_modes(starting: Collection[Bound], others: Collection[Holding], *, native: bool = False) -> None:
-    """Raises NotYet if a starting container would use a GPU in another mode, or an instance of another pod.
+def uses_of(holding: Holding, mode: Mode = Mode.TIMESLICE) -> dict[str, GpuUse]:
+    """What a holding uses by UUID; nothing for tickets whose container is not known yet.
 
-    `others` are the names of all other containers; those prepared and not yet released count. `native` is whether the
-    starting containers have native devices.
+    `mode` is the node's current mode of sharing, which applies to replicas whose containers have not started yet.
     """
+    bound = holding.bound
+    resource = holding.resource if all_native(holding.tickets) else ""
+    if bound is not None:
+        use = GpuUse(bound.mode, "" if bound.of_claim else resource, claimed=bound.of_claim)
+        return dict.fromkeys(bound.gpus, use)
+    if not resource:
+        return {}
+    shared = mode if mode is Mode.MPS else Mode.TIMESLICE
+    native_mode = shared if any("::" in device for device in holding.tickets) else Mode.WHOLE
+    return dict.fromkeys(map(unit_uuid, holding.tickets), GpuUse(native_mode, resource))
+
+
+def check_uses(wanted: Iterable[tuple[str, GpuUse]], others: Collection[Holding]) -> None:
+    """Raises NotYet if a GPU is in use in a way that excludes what is wanted of it. `others` have it already."""
     for other in others:
-        if other.bound is not None:
-            other_is_native = all_native(other.tickets)
-            for container in starting:
-                _check_pair(container, other.bound, mixed=native != other_is_native)
+        uses = uses_of(other)
+        for gpu, want in wanted:
+            if gpu in uses and not may_join(want, uses[gpu]):
+                raise NotYet(_why_not(gpu, want, uses[gpu], other.bound))
 
 
-def _differ(mode: Mode | None, other: Mode) -> bool:
-    """Whether a GPU cannot be in both modes at a time. By quota, whole and by turns are the same to it."""
-    return mode is not other and not {mode, other}.isdisjoint({Mode.MIG, Mode.MPS})
+def check_instances(starting: Iterable[Bound], others: Collection[Holding]) -> None:
+    """Raises NotYet if a container would have a MIG instance of another pod."""
+    for bound in starting:
+        for other in (each.bound for each in others if each.bound is not None):
+            for instance in set(bound.instances) & set(other.instances) if bound.pod_uid != other.pod_uid else ():
+                raise NotYet(
+                    f"{instance.profile} at {instance.start} of {instance.gpu} is in use by pod "
+                    f"{other.namespace}/{other.pod}"
+                )
 
 
-def _check_pair(container: Bound, other: Bound, *, mixed: bool) -> None:
-    pod = f"{other.namespace}/{other.pod}"
-    for gpu in set(container.gpus) & set(other.gpus):
-        if other.mode is not None and (mixed or _differ(container.mode, other.mode)):
-            how = ", one with a grant and the other without" if mixed else ""
-            raise NotYet(
-                f"{gpu} is in mode {other.mode} as long as pod {pod} uses it, and the container needs it in mode "
-                f"{container.mode}{how}"
-            )
-    for instance in set(container.instances) & set(other.instances) if container.pod_uid != other.pod_uid else ():
-        raise NotYet(f"{instance.profile} at {instance.start} of {instance.gpu} is in use by pod {pod}")
+def _why_not(gpu: str, wanted: GpuUse, use: GpuUse, holder: Bound | None) -> str:
+    pod = f"{holder.namespace}/{holder.pod}" if holder else ""
+    if use.claimed:
+        return f"{gpu} is in use by the ResourceClaim {pod}; the container waits until that ends"
+    if wanted.claimed:
+        by = f" by pod {pod}" if pod else ""
+        return f"{gpu} is in use{by} through the device plugin; the claim waits until that ends"
+    how = "" if wanted.door is use.door else ", one with a grant and the other without"
+    return (
+        f"{gpu} is in mode {use.mode} as long as pod {pod} uses it, and the container needs it in mode "
+        f"{wanted.mode}{how}"
+    )

@@ -4,13 +4,12 @@ Resources of MIG devices appear when GPUs are partitioned. Their plugins stay, w
 """
 
 import asyncio
-from collections.abc import Callable
+from collections.abc import Awaitable, Callable, Iterable
 from dataclasses import dataclass
 from functools import partial
 from typing import NamedTuple
 
 from lamina.agent.cleanup.release import Releaser
-from lamina.agent.containers.paths import write_limits
 from lamina.agent.context import NodeContext
 from lamina.agent.devices.native_devices import NativeKind, native_kind, native_kinds
 from lamina.agent.devices.tickets import KubeletDevice, TicketKind, ticket_kinds
@@ -18,7 +17,6 @@ from lamina.agent.inventory.offer_store import NodeOfferStore
 from lamina.agent.kubelet.native_plugin import NativeAllocationPolicy
 from lamina.agent.kubelet.plugin import AllocationPolicy, NoTickets, Preparer, ResourcePlugin
 from lamina.agent.kubelet.registration import Registration
-from lamina.agent.mig.grant_partitioner import GrantPartitioner
 from lamina.agent.mps.clients import ClientEdits
 from lamina.agent.mps.sharing import GrantClients
 from lamina.agent.prepare.native_preparer import NativePreparer, NativeRules, StaleDevicePreparer
@@ -59,9 +57,10 @@ def advertised_kinds(config: Config, applied: AppliedConfig) -> AdvertisedKinds:
 
 class Mechanisms(NamedTuple):
     """What prepares GPUs for containers. `mps_edits` returns what an MPS client needs, by resource and UUID; `clients`
-    are those with grants."""
+    are those with grants. `require_unpartitioned` is as in NativeRules."""
 
-    on_demand: GrantPartitioner
+    steps: PreparationSteps
+    require_unpartitioned: Callable[[Iterable[str]], Awaitable[None]]
     mps_edits: Callable[[str, str], ClientEdits]
     clients: GrantClients
     host: Host
@@ -84,12 +83,12 @@ class Plugins:
         self._releaser = releaser
         self._observed = observed
         self._nvidia = node.nvidia.config or NvidiaConfig()
-        self._steps = PreparationSteps(node, mechanisms.on_demand, mechanisms.clients, write_limits)
+        self._steps = mechanisms.steps
         self._rules = NativeRules(
             mode=advertised_kinds(node.config, node.nvidia).mode,
             limit_memory=node.config.native_devices.replica_memory == "equal",
             config=self._nvidia,
-            require_unpartitioned=mechanisms.on_demand.require_unpartitioned,
+            require_unpartitioned=mechanisms.require_unpartitioned,
             edits=mechanisms.mps_edits,
         )
 

@@ -83,7 +83,7 @@ class ContainerResizer:
             key, container = (bound.pod_uid, bound.container), granted.get(bound.container)
             self._waiting.pop(key, None)
             self._held.pop(key, None)
-            if container is None or bound.grant is None or _generation(bound.grant) >= _generation(container):
+            if container is None or _generation(bound.grant) >= _generation(container):
                 continue
             try:
                 await self._apply(bound, bound.grant, container)
@@ -121,7 +121,7 @@ class ContainerResizer:
         sizes = {
             (bound.pod_uid, bound.container): self._applied(bound, bound.grant)
             for each in self._node.record.allocations
-            if (bound := each.bound) is not None and bound.grant is not None
+            if (bound := each.bound) is not None
             if bound.grant.size is not None or (bound.pod_uid, bound.container) in self._waiting
         }
         published = tuple(sizes[key] for key in sorted(sizes))[:MAX_APPLIED]

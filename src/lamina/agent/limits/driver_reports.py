@@ -81,7 +81,7 @@ class DriverReports:
         """The containers on each GPU that several have by shares."""
         found: dict[str, dict[str, Bound]] = {}
         for bound in self._node.record.containers:
-            if bound.mode in (None, Mode.QUOTA, Mode.MPS):
+            if bound.mode in (Mode.QUOTA, Mode.MPS):
                 for uuid in bound.gpus:
                     found.setdefault(uuid, {})[folder_name(bound.pod_uid, bound.container)] = bound
         return {uuid: list(containers.values()) for uuid, containers in found.items() if len(containers) > 1}
@@ -101,4 +101,4 @@ class DriverReports:
 
 
 def _may_borrow(container: Bound) -> bool:
-    return container.grant is not None and any(share.most_memory_mib for share in container.grant.shares)
+    return any(share.most_memory_mib for share in container.grant.shares)

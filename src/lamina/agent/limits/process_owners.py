@@ -48,7 +48,7 @@ class ProcessOwners:
         others = [
             each
             for allocation in self._node.record.allocations
-            if (each := allocation.bound) is not None and _folder(each) != _folder(container) and uuid in _gpus(each)
+            if (each := allocation.bound) is not None and _folder(each) != _folder(container) and uuid in each.gpus
         ]
         for _ in range(_TIMES):
             held = self._sum(await self._node.nvml.processes(uuid), container, others)
@@ -86,8 +86,3 @@ class ProcessOwners:
 
 def _folder(container: Bound) -> str:
     return folder_name(container.pod_uid, container.container)
-
-
-def _gpus(container: Bound) -> tuple[str, ...]:
-    granted = (share.gpu for share in container.grant.shares) if container.grant else ()
-    return (*container.gpus, *granted)

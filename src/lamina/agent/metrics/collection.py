@@ -107,7 +107,7 @@ def shares(
 
 
 def _ends_first(bound: Bound) -> bool:
-    return bound.grant is not None and bound.grant.init and not bound.grant.sidecar
+    return bound.grant.init and not bound.grant.sidecar
 
 
 def _shares_of(bound: Bound, paths: HostPaths, devices: DeviceReadings, enforcer: Enforcer) -> list[ShareSample]:

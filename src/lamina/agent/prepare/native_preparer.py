@@ -139,7 +139,7 @@ class NativePreparer:
             edits=dict.fromkeys(names, self._rules.edits(self._kind.resource, container.shares[0].gpu)),
         )
         self._check_holders(plan, devices)
-        await self._steps.take(plan, native=True)
+        await self._steps.take_for_pod(plan, self._kind.resource)
         log.info("Prepared %s: %s on %s", name, container.name, ", ".join(units))
 
     def _check_holders(self, plan: PreparationPlan, devices: Set[str]) -> None:

@@ -10,13 +10,14 @@ from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import NamedTuple
 
+from msgspec import structs
+
 from lamina.agent.containers import cdi
 from lamina.agent.containers.cdi import Hook, Mount
 from lamina.agent.containers.paths import ARBITER, LIMITS, USAGE, HostPaths, folder_name
 from lamina.agent.mps.clients import NO_EDITS, ClientEdits
 from lamina.agent.state.gpu_health import ObservedGpu
 from lamina.agent.state.holdings import Bound, Instance, instance_of
-from lamina.agent.state.record import Record
 from lamina.core.gpus import Mode
 from lamina.core.grants import ContainerGrant, Share
 from lamina.errors import NotYet
@@ -100,10 +101,7 @@ def make_plan(
                 pod=pod.name,
                 pod_uid=pod.uid,
                 container=container.name,
-                gpus=tuple(share.gpu for share in shares),
-                mode=shares[0].mode,
-                instances=tuple(each for share in shares if (each := instance_of(share)) is not None),
-                grant=container,
+                grant=structs.replace(container, shares=shares),
             ),
             folder=folder if by_facade else None,
             visible=visible,
@@ -114,22 +112,10 @@ def make_plan(
     return PreparationPlan(plans, paths.cdi)
 
 
-def execute_plan(
-    plan: PreparationPlan,
-    record: Record,
-    files: Files,
-    write_limits: WriteLimits,
-    devices: Mapping[Instance, str] = {},
-) -> None:
-    """Make the directories and specs of names that the record has bound. Raises Outside."""
-    assert plan.names.items() <= {each.name: each.bound for each in record.allocations}.items()
-    write_plan(plan, files, write_limits, devices)
-
-
 def write_plan(
     plan: PreparationPlan, files: Files, write_limits: WriteLimits, devices: Mapping[Instance, str] = {}
 ) -> None:
-    """Make the directories and specs of names that a record knows. Raises Outside."""
+    """Make the directories and specs of names that the record has. Raises Outside."""
     write_folders(plan.folders, files, write_limits)
     for path, content in plan.specs(devices).items():
         files.write(path, content)

@@ -55,10 +55,10 @@ class TicketPreparer:
         edits = {name: self._clients.edits(each, self._kind.resource) for name, each in containers.items()}
         plan = make_plan(containers, pod, self._gpus(), self._node.paths, edits=edits)
         try:
-            await self._steps.take(plan)
+            await self._steps.take_for_pod(plan)
         except (NotYet, BadInput):
             await self._release_gone()  # what is in the way may belong to a pod that is gone
-            await self._steps.take(plan)
+            await self._steps.take_for_pod(plan)
         names = ", ".join(sorted({bound.container for bound in plan.names.values()}))
         log.info("Prepared %s: %s", owner.name, names)
 

@@ -66,13 +66,11 @@ class Doors:
         return {gpu: pod for granted in self._granted.values() for gpu, pod in granted.items()}
 
     def require_unused(self, unit: str) -> None:
-        """Raises NotYet with what has the GPU or MIG device."""
+        """Raises NotYet with the pod that waits for its start with a grant of the GPU."""
         if not self.synced:
             raise NotYet("the agent has not read the pods of the node yet; the claim waits for that")
-        if unit in self.in_use:
-            pod = self._holders.get(unit, "")
-            holder = f" by pod {pod}" if pod else ""
-            raise NotYet(f"{unit} is in use{holder} through the device plugin; the claim waits until that ends")
+        if pod := self._holders.get(unit):
+            raise NotYet(f"{unit} is in use by pod {pod} through the device plugin; the claim waits until that ends")
 
 
 REFUSED_S = 60.0

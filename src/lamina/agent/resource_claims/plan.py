@@ -7,42 +7,109 @@ after a restart of the machine.
 """
 
 from collections.abc import Iterable, Mapping
+from pathlib import Path
 from typing import NamedTuple
 
 from msgspec import structs
 
-from lamina.agent.containers import cdi
 from lamina.agent.containers.paths import HostPaths
-from lamina.agent.context import NodeContext
 from lamina.agent.inventory.reducer import OfferState
-from lamina.agent.mig.grant_partitioner import GrantPartitioner
 from lamina.agent.nvidia.time_slices import TimeSliceManager
 from lamina.agent.prepare.plan import ContainerPlan, PodRef, PreparationPlan, make_plan
 from lamina.agent.resource_claims.daemons import ClaimDaemons, mps_edits
+from lamina.agent.resource_claims.unit import ClaimUnit
 from lamina.agent.state.gpu_health import ObservedGpu
-from lamina.agent.state.holdings import Instance, PreparedClaim, PreparedRequest, account_shares, instance_of, shares_of
+from lamina.agent.state.holdings import (
+    Instance,
+    PreparedClaim,
+    PreparedMps,
+    PreparedRequest,
+    account_shares,
+    instance_of,
+    shares_of,
+)
 from lamina.core.gpus import Mode
+from lamina.core.grants import ContainerGrant, Share
+from lamina.dra.claims import AllocatedClaim
+from lamina.dra.combinations import RequestRef, RequestUse, request_uses
 from lamina.dra.names import cdi_name
+from lamina.dra.offers import OfferedDevice
+from lamina.dra.parameters import SharingParameters, sharing_by_request
+from lamina.dra.share_limits import ShareLimits, limits_by_request, with_limits
+from lamina.dra.shares import RequestShares, request_shares
+from lamina.dra.sharing import RequestSharing, check_alone, request_sharing
 
 
-class ClaimInstances:
-    """Those of one node."""
+class _Request(NamedTuple):
+    """What a request has, and how its containers share that."""
 
-    def __init__(self, node: NodeContext, on_demand: GrantPartitioner) -> None:
-        self._node = node
-        self._on_demand = on_demand
+    shares: RequestShares
+    sharing: RequestSharing
 
-    async def provide(self, claims: Iterable[PreparedClaim]) -> Mapping[Instance, str]:
-        """Bring GPUs into the mode of recorded claims, and return the UUIDs of their MIG devices by instance.
 
-        Raises NotYet, BadInput or Outside with the reason why that is not possible now.
-        """
-        listed = list(claims)
-        shares = [share for claim in listed for share in claim.shares if share.mig or share.mode is not Mode.MIG]
-        specs = [cdi.file_name(cdi_name(claim.uid, each.name)) for claim in listed for each in claim.requests]
-        contents = [self._node.files.read(self._node.paths.cdi / name) or b"" for name in specs]
-        started_with = {uuid for content in contents for uuid in cdi.visible_devices(content)}
-        return await self._on_demand.prepare(shares, started_with)
+def prepared_claims(
+    unit: ClaimUnit, offered: Mapping[str, OfferedDevice], driver: str, root: Path
+) -> list[PreparedClaim]:
+    """The claims as the record has them. Raises LaminaError for what is impossible.
+
+    `offered` are the node's devices by name, `root` is the directory of MPS.
+    """
+    requests: dict[RequestRef, _Request] = {}
+    for claim in unit.claims:
+        shares = request_shares(claim, offered)
+        kinds = {device.request: offered[device.device].kind for device in claim.devices}
+        wanted = sharing_by_request(claim.config, driver, kinds)
+        limits = limits_by_request(claim.config, driver, kinds)
+        for name, guaranteed in shares.items():
+            each = with_limits(name, limits.get(name, ShareLimits()), guaranteed, offered.values())
+            own = request_sharing(name, wanted.get(name, SharingParameters()), each, claim.requests[name], offered)
+            requests[RequestRef(claim.uid, name)] = _Request(each, own)
+    uses = request_uses(unit.claims, unit.combined, {name: device.kind for name, device in offered.items()})
+    check_alone(unit.combined, (ref for ref, each in requests.items() if each.sharing.mps is not None))
+    return [_prepared_claim(claim, requests, uses, root) for claim in unit.claims]
+
+
+def _prepared_claim(
+    claim: AllocatedClaim,
+    requests: Mapping[RequestRef, _Request],
+    uses: Mapping[RequestRef, RequestUse],
+    root: Path,
+) -> PreparedClaim:
+    refs = [RequestRef(claim.uid, name) for name in claim.requests]
+    return PreparedClaim(
+        namespace=claim.namespace,
+        name=claim.name,
+        uid=claim.uid,
+        requests=tuple(_prepared_request(ref, claim, requests, uses, root) for ref in refs),
+        pods=claim.pod_uids,
+    )
+
+
+def _prepared_request(
+    ref: RequestRef,
+    claim: AllocatedClaim,
+    requests: Mapping[RequestRef, _Request],
+    uses: Mapping[RequestRef, RequestUse],
+    root: Path,
+) -> PreparedRequest:
+    own, use = requests[ref], uses[ref]
+    mps = own.sharing.mps
+    return PreparedRequest(
+        name=ref.request,
+        grant=ContainerGrant(name=ref.request, shares=own.shares.shares),
+        devices=claim.requests[ref.request],
+        limited=any(requests[each].shares.limited for each in use.visible),
+        admin=own.shares.admin,
+        account=None if use.account == ref else use.account,
+        visible=() if use.visible == (ref,) else use.visible,
+        mps=None if mps is None else PreparedMps(root=str(root), **structs.asdict(mps)),
+        interval=own.sharing.interval,
+    )
+
+
+def changing_shares(claims: Iterable[PreparedClaim]) -> list[Share]:
+    """Those whose GPUs have to be brought into their mode: all but MIG devices that exist already."""
+    return [share for claim in claims for share in claim.shares if share.mig or share.mode is not Mode.MIG]
 
 
 def with_devices(claim: PreparedClaim, devices: Mapping[Instance, str]) -> PreparedClaim:

@@ -3,40 +3,35 @@
 Limits and account belong to a request of a claim: all containers that name it, of one or several pods, share them. They
 never belong to a container, so kubelet's call needs no owner.
 
-First everything is asked that may answer later. Then, without a pause in which another door could assign a GPU, the
-doors and the room are checked, and the claim goes into the record. Only then are files made. A call that was
-interrupted, or that kubelet repeats, comes to the same end.
+First everything is asked that may answer later. Then claims take the same steps as containers of pods, in
+`prepare.steps`. A call that was interrupted, or that kubelet repeats, comes to the same end.
 """
 
 import asyncio
 import logging
-from collections.abc import Iterable, Iterator, Mapping, Set
-from contextlib import contextmanager
-from pathlib import Path
+from collections.abc import Iterable, Mapping, Set
 from typing import NamedTuple
 
 from msgspec import structs
 
 from lamina.agent.containers import cdi
 from lamina.agent.containers.libraries import remove_unused
-from lamina.agent.containers.paths import LIMITS, USAGE, folder_name, write_limits
+from lamina.agent.containers.paths import LIMITS, USAGE, folder_name
 from lamina.agent.context import NodeContext
+from lamina.agent.devices import usage
+from lamina.agent.devices.usage import CLAIMED
 from lamina.agent.inventory.offer_store import NodeOfferStore
-from lamina.agent.prepare.plan import WriteLimits, write_folders, write_plan
+from lamina.agent.prepare.plan import write_folders
+from lamina.agent.prepare.steps import PreparationSteps
 from lamina.agent.resource_claims.dra_devices import DraDevices
-from lamina.agent.resource_claims.plan import ClaimInstances, ClaimSharing, claims_plan, with_devices
+from lamina.agent.resource_claims.plan import ClaimSharing, changing_shares, claims_plan, prepared_claims, with_devices
 from lamina.agent.resource_claims.quotas import ClaimQuotas
 from lamina.agent.resource_claims.unit import ClaimRef, ClaimUnit, UnitReader
-from lamina.agent.state.holdings import PreparedClaim, PreparedMps, PreparedRequest
-from lamina.core.grants import ContainerGrant
+from lamina.agent.state.holdings import Instance, PreparedClaim
 from lamina.dra.claims import AllocatedClaim, ClaimedDevice
-from lamina.dra.combinations import RequestRef, RequestUse, request_uses
 from lamina.dra.names import base_request, cdi_name
 from lamina.dra.offers import OfferedDevice
-from lamina.dra.parameters import SharingParameters, sharing_by_request
-from lamina.dra.share_limits import ShareLimits, limits_by_request, with_limits
-from lamina.dra.shares import RequestShares, request_shares, require_room
-from lamina.dra.sharing import RequestSharing, check_alone, request_sharing
+from lamina.dra.shares import require_room
 from lamina.enforcement.open_usage import is_in_use
 from lamina.errors import NotYet, Outside
 
@@ -59,16 +54,14 @@ class ClaimPreparer:
         offer: DraDevices,
         offers: NodeOfferStore,
         sharing: ClaimSharing,
-        instances: ClaimInstances,
-        write_limits: WriteLimits = write_limits,
+        steps: PreparationSteps,
     ) -> None:
         self._sharing = sharing
-        self._instances = instances
+        self._steps = steps
         self._node = node
         self._record = node.record
         self._offer = offer
         self._offers = offers
-        self._write_limits = write_limits
         self._turn = asyncio.Lock()
         self._quotas = ClaimQuotas(node)
         self._reader = UnitReader(node)
@@ -149,76 +142,22 @@ class ClaimPreparer:
         """`asked` are the UIDs of the claims for which kubelet asks."""
         await self._offer.refresh()
         offered = {device.name: device for device in self._offer.devices}
-        prepared = [structs.replace(each, asked=each.uid in asked) for each in self._prepared(unit, offered)]
-        new = {claim.uid for claim in unit.claims}
+        driver, root = self._node.settings.dra_driver, self._sharing.daemons.root
+        claims = prepared_claims(unit, offered, driver, root)
+        prepared = [structs.replace(each, asked=each.uid in asked) for each in claims]
         await self._quotas.require_room(*prepared)
-        held = {str(each): each.shares for each in self._record.claims.values() if each.uid not in new}
-        for each in prepared:
-            self._check_doors(each)
-            require_room(each.shares, held, offered.values())
-            held[str(each)] = each.shares
+        takers = _ClaimTakers(prepared, self._node, self._offer, self._offers, self._sharing, self._quotas)
+        takers.check()  # says more than the plan of a GPU with an MPS daemon
         plan = claims_plan(prepared, self._record.claims.values(), self._offers.state, self._node.paths)
-        self._record.put_claims(*prepared)
-        for each in prepared:
-            self._quotas.prepared(each)
-        self._offer.changed()
-        with self._refusals(prepared):
-            devices = await self._instances.provide(prepared)
-            prepared = [with_devices(each, devices) for each in prepared]
-            self._record.put_claims(*prepared)
-            for each in prepared:
-                await self._sharing.start(each)
-        write_plan(plan, self._node.files, self._write_limits, devices)
-        self._record.put_claims(*(structs.replace(each, ready=True) for each in prepared))
+        try:
+            await self._steps.take(plan, takers)
+        except (NotYet, Outside):
+            if takers.bringing:  # no other claim is allocated there at once
+                self._offer.refuse({share.gpu for claim in prepared for share in claim.shares})
+            raise
+        self._record.put_claims(*(structs.replace(each, ready=True) for each in takers.claims))
         for each in prepared:
             log.info("Prepared claim %s: %s", each, ", ".join(_described(device, offered) for device in each.devices))
-
-    @contextmanager
-    def _refusals(self, claims: Iterable[PreparedClaim]) -> Iterator[None]:
-        """Note the GPUs that cannot be prepared, so that no other claim is allocated there at once."""
-        try:
-            yield
-        except (NotYet, Outside):
-            self._offer.refuse({share.gpu for claim in claims for share in claim.shares})
-            raise
-
-    def _prepared(self, unit: ClaimUnit, offered: dict[str, OfferedDevice]) -> list[PreparedClaim]:
-        """The claims as the record has them. Raises LaminaError for what is impossible."""
-        requests: dict[RequestRef, _Request] = {}
-        for claim in unit.claims:
-            driver, shares = self._node.settings.dra_driver, request_shares(claim, offered)
-            kinds = {device.request: offered[device.device].kind for device in claim.devices}
-            wanted = sharing_by_request(claim.config, driver, kinds)
-            limits = limits_by_request(claim.config, driver, kinds)
-            for name, guaranteed in shares.items():
-                each = with_limits(name, limits.get(name, ShareLimits()), guaranteed, offered.values())
-                own = request_sharing(name, wanted.get(name, SharingParameters()), each, claim.requests[name], offered)
-                requests[RequestRef(claim.uid, name)] = _Request(each, own)
-        uses = request_uses(unit.claims, unit.combined, {name: device.kind for name, device in offered.items()})
-        check_alone(unit.combined, (ref for ref, each in requests.items() if each.sharing.mps is not None))
-        return [self._prepared_claim(claim, requests, uses) for claim in unit.claims]
-
-    def _prepared_claim(
-        self, claim: AllocatedClaim, requests: Mapping[RequestRef, "_Request"], uses: Mapping[RequestRef, RequestUse]
-    ) -> PreparedClaim:
-        refs = [RequestRef(claim.uid, name) for name in claim.requests]
-        return PreparedClaim(
-            namespace=claim.namespace,
-            name=claim.name,
-            uid=claim.uid,
-            requests=tuple(_prepared_request(ref, claim, requests, uses, self._sharing.daemons.root) for ref in refs),
-            pods=claim.pod_uids,
-        )
-
-    def _check_doors(self, claim: PreparedClaim) -> None:
-        """Raises NotYet if a pod has one of the GPUs by a device plugin: the scheduler did not know yet."""
-        parents = {each.uuid: each.gpu for each in self._offer.devices}
-        for share in claim.shares:
-            for unit in (share.gpu, parents.get(share.gpu, share.gpu)):
-                self._offer.doors.require_unused(unit)
-                daemon = self._offers.daemon(unit)
-                if daemon is not None and daemon.made:
-                    raise NotYet(f"{unit} is in mode mps, and its daemon is {daemon.state.value}; the claim waits")
 
     async def _restored(self, claim: PreparedClaim) -> PreparedClaim:
         """A ready claim with all that it needs. CDI specs, directories of containers and MIG instances are gone after
@@ -227,7 +166,8 @@ class ClaimPreparer:
         seen = {ref.claim for each in claim.requests for ref in each.seen_in(claim.uid)}
         claims = [each for each in self._record.claims.values() if each.uid in seen]
         partitioned = any(share.mig for each in claims for share in each.shares)
-        devices = await self._instances.provide(claims) if partitioned else {}
+        started = [cdi_name(each.uid, request.name) for each in claims for request in each.requests]
+        devices = await self._steps.instances(started, changing_shares(claims)) if partitioned else {}
         claim = with_devices(claim, devices)
         self._record.put_claims(claim)
         await self._sharing.start(claim)
@@ -238,40 +178,11 @@ class ClaimPreparer:
             return claim
         plan = claims_plan([claim], self._record.claims.values(), self._offers.state, paths)
         missing = {folder: each for folder, each in plan.folders.items() if not files.has_file(folder / LIMITS)}
-        write_folders(missing, files, self._write_limits)
+        write_folders(missing, files, self._steps.write_limits)
         for path, content in plan.specs(devices).items():
             if files.read(path) != content:
                 files.write(path, content)
         return claim
-
-
-class _Request(NamedTuple):
-    """What a request has, and how its containers share that."""
-
-    shares: RequestShares
-    sharing: RequestSharing
-
-
-def _prepared_request(
-    ref: RequestRef,
-    claim: AllocatedClaim,
-    requests: Mapping[RequestRef, _Request],
-    uses: Mapping[RequestRef, RequestUse],
-    root: Path,
-) -> PreparedRequest:
-    own, use = requests[ref], uses[ref]
-    mps = own.sharing.mps
-    return PreparedRequest(
-        name=ref.request,
-        grant=ContainerGrant(name=ref.request, shares=own.shares.shares),
-        devices=claim.requests[ref.request],
-        limited=any(requests[each].shares.limited for each in use.visible),
-        admin=own.shares.admin,
-        account=None if use.account == ref else use.account,
-        visible=() if use.visible == (ref,) else use.visible,
-        mps=None if mps is None else PreparedMps(root=str(root), **structs.asdict(mps)),
-        interval=own.sharing.interval,
-    )
 
 
 def _has_account(claim: PreparedClaim, other: PreparedClaim) -> bool:
@@ -293,3 +204,63 @@ def _ready_devices(claim: PreparedClaim) -> list[ReadyDevice]:
 def _described(device: ClaimedDevice, offered: dict[str, OfferedDevice]) -> str:
     memory = offered[device.device].memory_mib if device.memory_mib is None else device.memory_mib
     return f"{device.device} for {device.request}" + (" (admin)" if device.admin else f", {memory} MiB")
+
+
+class _ClaimTakers:
+    """The claims of one unit, as they take their devices. Each of these steps may be repeated."""
+
+    def __init__(
+        self,
+        claims: list[PreparedClaim],
+        node: NodeContext,
+        offer: DraDevices,
+        offers: NodeOfferStore,
+        sharing: ClaimSharing,
+        quotas: ClaimQuotas,
+    ) -> None:
+        self.claims = claims
+        self.shares = changing_shares(claims)
+        self.bringing = False
+        """Whether the GPUs are being brought into what the recorded claims need."""
+        self._record = node.record
+        self._offer = offer
+        self._offers = offers
+        self._sharing = sharing
+        self._quotas = quotas
+
+    def check(self) -> None:
+        """Raises NotYet if a pod has one of the GPUs by a device plugin, because the scheduler did not know yet, or if
+        other claims leave no room."""
+        offered = self._offer.devices
+        new = {claim.uid for claim in self.claims}
+        held = {str(each): each.shares for each in self._record.claims.values() if each.uid not in new}
+        for claim in self.claims:
+            self._check_doors(claim, {each.uuid: each.gpu for each in offered})
+            require_room(claim.shares, held, offered)
+            held[str(claim)] = claim.shares
+
+    def _check_doors(self, claim: PreparedClaim, parents: Mapping[str, str]) -> None:
+        units = [unit for share in claim.shares for unit in (share.gpu, parents.get(share.gpu, share.gpu))]
+        usage.check_uses([(unit, CLAIMED) for unit in units], self._record.allocations)
+        for unit in units:
+            self._offer.doors.require_unused(unit)
+            daemon = self._offers.daemon(unit)
+            if daemon is not None and daemon.made:
+                raise NotYet(f"{unit} is in mode mps, and its daemon is {daemon.state.value}; the claim waits")
+
+    async def vacate(self) -> None:
+        """A claim waits until the daemon of a GPU has ended by itself."""
+
+    def record(self) -> None:
+        self._record.put_claims(*self.claims)
+        for each in self.claims:
+            self._quotas.prepared(each)
+        self._offer.changed()
+        self.bringing = True
+
+    async def provide(self, devices: Mapping[Instance, str]) -> None:
+        self.claims = [with_devices(each, devices) for each in self.claims]
+        self._record.put_claims(*self.claims)
+        for each in self.claims:
+            await self._sharing.start(each)
+        self.bringing = False

@@ -39,14 +39,25 @@ class Bound(Struct, frozen=True, kw_only=True, rename="camel", omit_defaults=Tru
     pod: str
     pod_uid: str
     container: str
-    gpus: tuple[str, ...] = ()
-    """UUIDs of the GPUs and MIG devices that the container uses."""
-    mode: Mode | None = None
-    instances: tuple[Instance, ...] = ()
-    """The MIG instances that the container has."""
-    grant: ContainerGrant | None = None
+    grant: ContainerGrant
     """What the container may use."""
     of_claim: bool = False
+
+    @property
+    def gpus(self) -> tuple[str, ...]:
+        """UUIDs of the GPUs and MIG devices that the container uses."""
+        return tuple(share.gpu for share in self.grant.shares)
+
+    @property
+    def mode(self) -> Mode:
+        """The mode of its GPUs: there are MIG instances, clients of MPS, or others."""
+        modes = [share.mode for share in self.grant.shares]
+        return Mode.QUOTA if Mode.QUOTA in modes else modes[0]
+
+    @property
+    def instances(self) -> tuple[Instance, ...]:
+        """The MIG instances that the container has."""
+        return tuple(each for share in self.grant.shares if (each := instance_of(share)) is not None)
 
     def __str__(self) -> str:
         return f"{'ResourceClaim' if self.of_claim else 'pod'} {self.namespace}/{self.pod}"
@@ -182,9 +193,6 @@ def _claim_holding(claims: Mapping[str, PreparedClaim], ref: RequestRef, *, limi
             pod=claim.name,
             pod_uid=claim.uid,
             container=ref.request,
-            gpus=tuple(share.gpu for share in shares),
-            mode=Mode.QUOTA if any(share.mode is Mode.QUOTA for share in shares) else shares[0].mode,
-            instances=tuple(each for share in shares if (each := instance_of(share)) is not None),
             grant=structs.replace(grant, shares=shares),
             of_claim=True,
         ),

@@ -20,7 +20,7 @@ from lamina.agent.state.holdings import Bound, DeviceIds, Holding, PreparedClaim
 from lamina.core.claims import HeldClaim
 from lamina.core.sharing import TimeSlice
 from lamina.dra.names import cdi_name
-from lamina.errors import NotYet, Outside
+from lamina.errors import Outside
 from lamina.ports.files import Files
 
 
@@ -122,13 +122,6 @@ class Record:
     def intervals(self) -> dict[str, TimeSlice]:
         """The lengths of turns that claims have for their GPUs, by UUID."""
         return {uuid: length for claim in self.claims.values() for uuid, length in claim.intervals.items()}
-
-    def require_unclaimed(self, units: Iterable[str]) -> None:
-        """Raises NotYet if a claim holds one of these GPUs and MIG devices, by UUID."""
-        claimed = self.claimed
-        for unit in units:
-            if claim := claimed.get(unit):
-                raise NotYet(f"{unit} is in use by the ResourceClaim {claim}; the container waits until that ends")
 
     def _save(self, allocations: tuple[Holding, ...], claims: Mapping[str, PreparedClaim]) -> None:
         if (allocations, claims) == (self.allocations, self.claims):
