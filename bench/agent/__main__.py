@@ -17,7 +17,7 @@ from bench.program import add_parts, chosen, end_with
 from lamina.core.grants import ComputePolicy
 from lamina.enforcement import DeviceLimit, Limits, activity, layout, write_container
 from lamina.enforcement.arbitration import Arbitration
-from lamina.enforcement.claims import Confirmation
+from lamina.enforcement.driver_figures import Confirmation
 
 CONTAINERS, GPUS = 64, 8
 PARTS = {"tick": Part(about="CPU time of the arbiter's tick over 64 containers", smallest=("--rounds", "1"))}
@@ -95,7 +95,7 @@ def main() -> int:
     report = Report("agent")
     report.add("tick-honest", "ms", ours=tick_ms(options.rounds, honest))
     report.add("tick-garbage", "ms", ours=tick_ms(options.rounds, garbage))
-    with mock.patch.object(activity, "MOST_PROCESSES", layout.SLOTS):
+    with mock.patch.object(activity, "MAX_PROCESSES", layout.SLOTS):
         report.control("tick-garbage", "ms", ours=tick_ms(options.rounds, garbage))
     return report.finish(options.json, html=options.html)
 

@@ -10,7 +10,7 @@ from collections.abc import Callable, Iterable, Sequence
 from pathlib import Path
 from typing import Protocol
 
-from lamina.enforcement.claims import Confirmation
+from lamina.enforcement.driver_figures import Confirmation
 
 ASKED_NS, AVERAGED_NS, SAMPLE_NS = 500_000_000, 1_000_000_000, 200_000_000
 """How often the driver is asked, over what it averages, and how often an H200 takes a sample."""

@@ -9,7 +9,7 @@ import pytest
 from lamina.agent.containers.paths import folder_name
 from lamina.agent.limits import driver_reports
 from lamina.agent.limits.driver_reports import DRIVERS_OWN, LOOK_S, OLD_S, DriverReports
-from lamina.enforcement.claims import UNCONFIRMED, Confirmation
+from lamina.enforcement.driver_figures import UNCONFIRMED, Confirmation
 from lamina.ports.host import LinuxHost
 from lamina.ports.nvml import GpuProcess, GpuReading
 from tests.agent.node import GPU, Node, container

@@ -4,7 +4,6 @@ import asyncio
 import ctypes
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
-from pathlib import Path
 
 import pytest
 
@@ -256,14 +255,3 @@ async def test_while_the_driver_hangs_no_process_waits(node: Node) -> None:
         await node.clock.advance(0.2)
         assert box.figure() == 303 * MIB
         assert box.arbiter.figures_at > (node.clock.monotonic() - 0.1) * 1e9
-
-
-async def test_the_file_of_an_earlier_version_grows(node: Node) -> None:
-    box = Box(node, "uid-1")
-    path: Path = box.folder / "arbiter"
-    path.write_bytes(path.read_bytes()[: layout.ArbiterFile.figures.offset])
-    box.claims(0, pid=7)
-    box.runs(90417, 7, 303 * MIB)
-    box.asks(1)
-    async with answering(node):
-        assert box.figure() == 303 * MIB

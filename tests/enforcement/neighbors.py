@@ -8,11 +8,12 @@ from dataclasses import dataclass, field
 from msgspec import structs
 
 from lamina.core.grants import ComputePolicy
-from lamina.enforcement import bucket, layout
+from lamina.enforcement import layout
 from lamina.enforcement.activity import Activity, Reading, activities
 from lamina.enforcement.arbiter import Arbiter, Decision, Tenant
-from lamina.enforcement.claims import Confirmation
+from lamina.enforcement.driver_figures import Confirmation
 from lamina.enforcement.usage_arrays import head_bytes
+from tests.enforcement import bucket
 
 MS = layout.BIN_NS
 BEGIN = (1 << 40) * 1000

@@ -9,7 +9,7 @@ from msgspec.structs import astuple
 
 from lamina.core.grants import ComputePolicy
 from lamina.enforcement import layout
-from lamina.enforcement.activity import MOST_PROCESSES, WINDOW, Activity, Reading, activities, slots_read
+from lamina.enforcement.activity import MAX_PROCESSES, WINDOW, Activity, Reading, activities, slots_read
 from lamina.enforcement.arbiter import Arbiter, Tenant
 from lamina.enforcement.usage_arrays import head_bytes
 
@@ -63,7 +63,7 @@ def test_garbage_is_only_a_lie_about_its_writer(random, slots: int) -> None:  # 
     head = usage(NOW, lies)[0] if random.random() < 0.7 else random.randbytes(HEAD)
     liar = activity(head, random.randbytes(slots * STRIDE), NOW)
     honest = activity(*usage(NOW, dict.fromkeys(range(WINDOW), (1000, 0))), NOW)
-    assert slots_read(head) <= MOST_PROCESSES
+    assert slots_read(head) <= MAX_PROCESSES
     assert liar.brief.min() >= 0 and liar.brief.max() <= 1
     assert (np.diff(liar.unfinished) >= 0).all() and 0 <= liar.unfinished[-1] <= slots
     decisions = Arbiter().tick(NOW, [tenant("liar", liar), tenant("honest", honest)])

@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from lamina.enforcement.bucket import BLOCKED_MOST_NS, MOST, SAVED_NS, WHOLE_PPM, bin_add, charge
+from tests.enforcement.bucket import MAX_BLOCKED_NS, MOST, SAVED_NS, WHOLE_PPM, bin_add, charge
 from tests.enforcement.bucket_program import Program, ask, bucket_program
 
 TIMES = st.integers(0, 1 << 60)
@@ -19,7 +19,7 @@ def in_c(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Program]:
         yield process
 
 
-@given(TIMES, TIMES, st.integers(-(1 << 62), 1 << 62), RATES, st.integers(0, 2 * BLOCKED_MOST_NS))
+@given(TIMES, TIMES, st.integers(-(1 << 62), 1 << 62), RATES, st.integers(0, 2 * MAX_BLOCKED_NS))
 def test_c_and_python_charge_alike(in_c: Program, due: int, now: int, ns: int, rate: int, blocked: int) -> None:
     assert ask(in_c, "charge", due, now, ns, rate, blocked) == [charge(due, now, ns, rate, blocked)]
 
@@ -101,4 +101,4 @@ def test_batches_are_a_millisecond_and_never_hide_gaps(in_c: Program) -> None:
 def test_only_time_that_others_got_is_saved_beyond_25_ms(rate: int, blocked: int) -> None:
     now = 1 << 60
     after = charge(0, now, 0, rate, blocked)
-    assert now - after == SAVED_NS * WHOLE_PPM // rate + min(blocked, BLOCKED_MOST_NS)
+    assert now - after == SAVED_NS * WHOLE_PPM // rate + min(blocked, MAX_BLOCKED_NS)

@@ -6,7 +6,7 @@ from pathlib import Path
 
 from lamina.enforcement import DeviceLimit, Limits, layout, write_container
 from lamina.enforcement.arbitration import Arbitration, confirmed
-from lamina.enforcement.claims import UNCONFIRMED, Confirmation
+from lamina.enforcement.driver_figures import UNCONFIRMED, Confirmation
 from lamina.enforcement.memory_loans import Lender, MemoryHolder
 from tests.enforcement.gpu_uuids import UUID
 

@@ -6,9 +6,9 @@ from pathlib import Path
 import pytest
 
 from lamina.enforcement import DeviceLimit, Limits, driver_work, layout, write_container
-from lamina.enforcement.attended import AttendedContainer
-from lamina.enforcement.claims import Confirmation
+from lamina.enforcement.driver_figures import Confirmation
 from lamina.enforcement.driver_work import LOOK_NS, DriverWork
+from lamina.enforcement.open_container import OpenContainer
 from lamina.errors import Outside
 
 GPU = "GPU-00000000-0000-0000-0000-000000000001"
@@ -37,7 +37,7 @@ def work(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> DriverWork:
     return DriverWork(tmp_path)
 
 
-def container(folder: Path, *pids: int) -> AttendedContainer:
+def container(folder: Path, *pids: int) -> OpenContainer:
     """One whose usage file has slots of these processes, as it was read."""
     folder.mkdir()
     write_container(folder, Limits(devices=(DeviceLimit(uuid=GPU, memory_bytes=1 << 30),)))
@@ -47,7 +47,7 @@ def container(folder: Path, *pids: int) -> AttendedContainer:
         for number, pid in enumerate(pids):
             file.seek(ctypes.sizeof(layout.UsageFile) + number * layout.slot_stride(1))
             file.write(pid.to_bytes(8, "little"))
-    attended = AttendedContainer(folder, writing=False)
+    attended = OpenContainer(folder, writing=False)
     attended.read()
     return attended
 

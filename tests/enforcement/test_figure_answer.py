@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from lamina.enforcement.figures import word
+from lamina.enforcement.process_memory import word
 from tests.building import compile_program
 
 MIB = 1 << 20

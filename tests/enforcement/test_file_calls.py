@@ -5,8 +5,8 @@ from typing import Any
 
 import pytest
 
-from lamina.enforcement import file_calls
-from lamina.enforcement.file_calls import FileCalls, TakesLong
+from lamina.enforcement import container_files
+from lamina.enforcement.container_files import FileCalls, TakesLong
 from tests.waiting import wait_until
 
 
@@ -68,10 +68,10 @@ def test_a_file_is_no_longer_left_when_what_it_was_left_to_fails(free: threading
 
 
 def test_a_call_that_has_no_processor_is_waited_for(monkeypatch: pytest.MonkeyPatch, free: threading.Event) -> None:
-    monkeypatch.setattr(file_calls._Worker, "is_starved", property(lambda worker: True))
+    monkeypatch.setattr(container_files._Worker, "is_starved", property(lambda worker: True))
     calls = FileCalls(limit_s=0.001)
     threading.Timer(0.05, free.set).start()
     assert calls.make([("a", free.wait)]) == [True]
-    monkeypatch.setattr(file_calls, "_STARVED_S", 0.01)
+    monkeypatch.setattr(container_files, "_STARVED_S", 0.01)
     free.clear()
     assert [type(answer) for answer in calls.make([("a", free.wait)])] == [TakesLong]

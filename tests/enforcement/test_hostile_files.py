@@ -13,7 +13,7 @@ import pytest
 
 from lamina.enforcement import DeviceLimit, Limits, layout, read_limits, read_usage, write_container
 from lamina.enforcement import arbitration as arbitration_module
-from lamina.enforcement.activity import MOST_PROCESSES
+from lamina.enforcement.activity import MAX_PROCESSES
 from lamina.enforcement.arbiter import Arbiter
 from lamina.enforcement.arbitration import Arbitration
 from lamina.enforcement.open_usage import OWNER, OpenUsage
@@ -153,16 +153,16 @@ def test_what_a_file_claims_does_not_decide_how_much_of_it_is_read(tmp_path: Pat
             read.append(size)
             return super().read(size, offset)
 
-    with mock.patch("lamina.enforcement.attended.OpenUsage", Counted):
+    with mock.patch("lamina.enforcement.open_container.OpenUsage", Counted):
         arbitration = Arbitration()
         arbitration.attend((tmp_path,))
     slots = layout.UsageFile.slots_used.offset
-    for used in (0, 1, MOST_PROCESSES, layout.SLOTS, (1 << 32) - 1):
+    for used in (0, 1, MAX_PROCESSES, layout.SLOTS, (1 << 32) - 1):
         with (tmp_path / "usage").open("r+b") as file:
             os.pwrite(file.fileno(), used.to_bytes(4, "little"), slots)
         read.clear()
         arbitration.tick(time.monotonic_ns())
-        assert sum(read) == head_bytes(devices) + min(used, MOST_PROCESSES) * layout.slot_stride(devices)
+        assert sum(read) == head_bytes(devices) + min(used, MAX_PROCESSES) * layout.slot_stride(devices)
     arbitration.close()
 
 
@@ -198,7 +198,7 @@ class Held:
         monkeypatch.setattr(OpenUsage, "close", closed)
 
 
-@pytest.mark.parametrize("call", ["changes", "read", "claim", "restore"])
+@pytest.mark.parametrize("call", ["changes", "read", "take_over", "restore"])
 def test_a_process_that_holds_its_file_stops_no_other(
     watched: Watched, monkeypatch: pytest.MonkeyPatch, call: str
 ) -> None:

@@ -10,9 +10,9 @@ from msgspec import Struct, structs
 
 from lamina.enforcement.launch_windows import (
     AGAIN_NS,
-    LEAST_US,
-    LONGEST_PAUSE_NS,
     LOOK_NS,
+    MAX_PAUSE_NS,
+    MIN_US,
     PAUSE_NS,
     PERIOD_US,
     SETTLE_NS,
@@ -119,7 +119,7 @@ def test_windows_are_as_long_as_shares() -> None:
     assert [bounds(each) for each in words_of([one, two]).values()] == [(0, 6667), (6667, 20000)]
 
 
-@pytest.mark.parametrize("count", [0, 1, PERIOD_US // LEAST_US + 1])
+@pytest.mark.parametrize("count", [0, 1, PERIOD_US // MIN_US + 1])
 def test_one_needs_no_window_and_too_many_have_no_room(count: int) -> None:
     assert words_of([launcher(str(i), rate=1 / count) for i in range(count)]) == {}
 
@@ -201,7 +201,7 @@ def test_windows_that_do_not_help_end_and_are_tried_seldom() -> None:
         opened.append(sum(seen) * TICK_NS)
     assert max(opened) <= 2 * LOOK_NS + SETTLE_NS + 2 * TICK_NS
     pauses = [opened.index(each, i) for i, each in enumerate(opened) if each]
-    assert PAUSE_NS < LONGEST_PAUSE_NS and len(pauses) <= 7
+    assert PAUSE_NS < MAX_PAUSE_NS and len(pauses) <= 7
 
 
 def test_what_did_not_help_is_remembered_although_others_come_and_go() -> None:

@@ -7,8 +7,8 @@ from unittest import mock
 import pytest
 
 from lamina.enforcement import layout
-from lamina.enforcement.claims import ClaimedWork, Claims
-from lamina.enforcement.corrections import Corrections
+from lamina.enforcement.driver_factors import DriverFactors
+from lamina.enforcement.work_credit import ReportedWork, WorkCredit
 from tests.enforcement.neighbors import BEGIN, END_MS, MS, SETTLED_MS, Driver, Lie, Words, share_next_to, tenant
 
 POINTS = 2.0
@@ -24,7 +24,7 @@ def brief_work(words: Words, now: int) -> None:
 
 
 def work_of_many_processes(words: Words, now: int) -> None:
-    words.bins = {now // MS - back: (0, layout.OTHERS_MOST) for back in range(WINDOW_MS)}
+    words.bins = {now // MS - back: (0, layout.MAX_OTHERS) for back in range(WINDOW_MS)}
 
 
 def unfinished_work(words: Words, now: int) -> None:
@@ -94,14 +94,16 @@ def named(lies: tuple[tuple[Lie, int], ...]) -> list[str]:
 
 @contextmanager
 def everything_believed() -> Iterator[None]:
-    def closes(self: Claims, claim: ClaimedWork, works: bool, elapsed_ms: float) -> bool:
+    def closes(self: WorkCredit, report: ReportedWork, works: bool, elapsed_ms: float) -> bool:
         return works
 
     with (
-        mock.patch.object(Claims, "believe", lambda self, claims, now, trust: [claim.activity for claim in claims]),
-        mock.patch.object(Claims, "charge", lambda self, real: None),
-        mock.patch.object(Claims, "closes_gates", closes),
-        mock.patch.object(Corrections, "observe", lambda self, now, estimated: None),
+        mock.patch.object(
+            WorkCredit, "believe", lambda self, reports, now, trust: [report.activity for report in reports]
+        ),
+        mock.patch.object(WorkCredit, "charge", lambda self, real: None),
+        mock.patch.object(WorkCredit, "closes_gates", closes),
+        mock.patch.object(DriverFactors, "observe", lambda self, now, estimated: None),
     ):
         yield
 

@@ -10,7 +10,8 @@ import pytest
 from lamina.enforcement import arbiter as arbiter_module
 from lamina.enforcement.activity import NOTHING, WINDOW, Activity
 from lamina.enforcement.arbiter import Arbiter
-from lamina.enforcement.claims import MEASURED, SAMPLED, ClaimedWork, Claims, Confirmation, Trust
+from lamina.enforcement.driver_figures import Confirmation
+from lamina.enforcement.work_credit import MEASURED, SAMPLED, ReportedWork, Trust, WorkCredit
 from tests.enforcement.neighbors import ASKED_MS, BEGIN, MS, TICK_MS, Neighbor, tenant, with_activity
 
 SAMPLE_MS, SAMPLES = 200, 6
@@ -27,20 +28,20 @@ def figures(parts: Sequence[float], random: Random) -> Iterator[list[float]]:
         samples.append(random.choices(range(len(parts)), parts)[0])
 
 
-def believed(parts: Sequence[float], claimed: Sequence[float], seconds: int, trust: Trust, seed: int) -> list[float]:
-    """The part of what each container claims that is believed, over the whole time."""
-    claims, said = Claims(), figures(parts, Random(seed))
+def believed(parts: Sequence[float], reported: Sequence[float], seconds: int, trust: Trust, seed: int) -> list[float]:
+    """The part of what each container reports that is believed, over the whole time."""
+    credit, said = WorkCredit(), figures(parts, Random(seed))
     total = np.zeros(len(parts))
     for step in range(10 * seconds):
         now = BEGIN + 100 * step * MS
         each = [
-            ClaimedWork(str(i), Activity(worked=np.full(WINDOW, claim)), Confirmation(1, work, now), 1 / len(parts))
-            for i, (claim, work) in enumerate(zip(claimed, next(said), strict=True))
+            ReportedWork(str(i), Activity(worked=np.full(WINDOW, report)), Confirmation(1, work, now), 1 / len(parts))
+            for i, (report, work) in enumerate(zip(reported, next(said), strict=True))
         ]
-        found = [activity.worked for activity in claims.believe(each, now, trust)]
-        claims.charge({claim.name: worked for claim, worked in zip(each, found, strict=True)})
+        found = [activity.worked for activity in credit.believe(each, now, trust)]
+        credit.charge({report.name: worked for report, worked in zip(each, found, strict=True)})
         total += [worked[-100:].mean() for worked in found]
-    parted: list[float] = (total / (10 * seconds) / claimed).tolist()
+    parted: list[float] = (total / (10 * seconds) / reported).tolist()
     return parted
 
 
@@ -107,19 +108,19 @@ def test_shares_would_not_be_kept_if_samples_were_trusted_as_measurements() -> N
 
 def test_an_estimate_that_shrinks_later_costs_no_credit() -> None:
     """While work is not finished, a container is estimated to have got more than it turns out to have got."""
-    claims, now = Claims(), BEGIN
+    credit, now = WorkCredit(), BEGIN
     worked = np.ones(WINDOW)
     got = np.where(np.arange(WINDOW) < WINDOW - 20, 0.5, 1.0)
     for _ in range(3000):
         now += TICK_MS * MS
-        claim = ClaimedWork("a", Activity(worked=worked), Confirmation(1, 0.5, now), 0.5)
-        other = ClaimedWork("b", Activity(), Confirmation(1, 0.5, now), 0.5)
-        found = claims.believe([claim, other], now, MEASURED)[0]
-        claims.charge({"a": got})
+        report = ReportedWork("a", Activity(worked=worked), Confirmation(1, 0.5, now), 0.5)
+        other = ReportedWork("b", Activity(), Confirmation(1, 0.5, now), 0.5)
+        found = credit.believe([report, other], now, MEASURED)[0]
+        credit.charge({"a": got})
     assert found.worked == pytest.approx(worked)
 
 
 def test_nothing_is_believed_of_work_that_nobody_claims_or_reports() -> None:
-    claims = Claims()
-    each = ClaimedWork("a", Activity(), Confirmation(1, 0.0, BEGIN), 0.5)
-    assert claims.believe([each], BEGIN, SAMPLED)[0].worked is NOTHING
+    credit = WorkCredit()
+    each = ReportedWork("a", Activity(), Confirmation(1, 0.0, BEGIN), 0.5)
+    assert credit.believe([each], BEGIN, SAMPLED)[0].worked is NOTHING

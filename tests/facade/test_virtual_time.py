@@ -21,7 +21,7 @@ from bench.compute.matrix import (
 )  # fmt: skip
 from bench.compute.runs import Load
 from bench.machine import build
-from lamina.enforcement.reconciliation import Reconciliation
+from lamina.enforcement.driver_charges import DriverCharges
 
 ALONE = 100.0
 FEW = cells()[5::64]
@@ -72,7 +72,7 @@ def test_they_do_not_where_accounts_are_not_reconciled(
     measured: Callable[..., list[float]], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """The null control."""
-    monkeypatch.setattr(Reconciliation, "charged", lambda self, name: 0.0)
+    monkeypatch.setattr(DriverCharges, "charged", lambda self, name: 0.0)
     assert not all(kept(measured(cell)) for cell in HARD)
 
 

@@ -1,5 +1,5 @@
 /* The arithmetic by which GPU time is shared: pure functions of state, current time and measurements. Its twin is
- * src/lamina/enforcement/bucket.py; tests compare the two and check what must be true of both.
+ * tests/enforcement/bucket.py; tests compare the two and check what must be true of both.
  *
  * The bucket is one word, `due`: the time from which on the container may launch. Work of c ns moves it by c / share,
  * so debt is carried forward as time to wait. It is never further in the past than BUCKET_SAVED_NS of work, so at most

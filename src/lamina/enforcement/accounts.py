@@ -16,9 +16,9 @@ from msgspec import Struct
 
 from lamina.enforcement import layout
 from lamina.enforcement.activity import NOTHING, WINDOW, Fractions
-from lamina.enforcement.claims import Confirmation
-from lamina.enforcement.corrections import Corrections, Factors, WorkEstimate
-from lamina.enforcement.reconciliation import AccountState, Reconciliation
+from lamina.enforcement.driver_charges import AccountState, DriverCharges
+from lamina.enforcement.driver_factors import DriverFactors, Factors, WorkEstimate
+from lamina.enforcement.driver_figures import Confirmation
 
 BLOCKED_NS = 500_000_000
 """For so long, time that others got is no time that a container left unused; until it does nothing."""
@@ -142,23 +142,23 @@ class Accounts:
 
     def __init__(self) -> None:
         self._accounts: dict[str, _Account] = {}
-        self._corrections = Corrections()
-        self._reconciliation = Reconciliation()
+        self._factors = DriverFactors()
+        self._charges = DriverCharges()
         self._last = 0
 
     @property
     def wrong(self) -> bool:
         """Whether brief work was found not to have had the GPU to itself."""
-        return self._corrections.wrong
+        return self._factors.wrong
 
     @property
     def sampled(self) -> bool:
         """Whether the driver's figures are samples, which are wrong for seconds."""
-        return self._corrections.sampled
+        return self._factors.sampled
 
     def got(self, name: str, estimate: TimeEstimate) -> Fractions:
         """What a container got, as far as the driver's figures are known."""
-        return estimate.got(self._corrections.factors(name))
+        return estimate.got(self._factors.factors(name))
 
     def refunds(self, now: int, holders: Sequence[AccountHolder], refunded: Mapping[str, int]) -> list[Refund]:
         """`refunded` tells what one that is new here was refunded before."""
@@ -174,21 +174,21 @@ class Accounts:
             WorkEstimate(each.name, *known[each.name].advance(moved, each.estimate or _NONE), each.confirmed)
             for each in holders
         ]
-        self._corrections.observe(now, estimated)
+        self._factors.observe(now, estimated)
         got = [self.got(each.name, each.estimate or _NONE) for each in holders]
         all_got = np.minimum(sum(got, NOTHING), 1)
         totals = [
-            known[each.name].refund(each.charged_ns, self._corrections.factors(each.name), own)
+            known[each.name].refund(each.charged_ns, self._factors.factors(each.name), own)
             for each, own in zip(holders, got, strict=True)
         ]
         states = [
-            known[each.name].state(each, estimate.alone, total, self._corrections.factors(each.name))
+            known[each.name].state(each, estimate.alone, total, self._factors.factors(each.name))
             for each, estimate, total in zip(holders, estimated, totals, strict=True)
         ]
-        self._reconciliation.observe(now, states, measured=self._corrections.measured)
+        self._charges.observe(now, states, measured=self._factors.measured)
         return [
             Refund(
-                total - self._reconciliation.charged(each.name),
+                total - self._charges.charged(each.name),
                 known[each.name].blocked(now, moved, each.works, own, all_got),
             )
             for each, total, own in zip(holders, totals, got, strict=True)

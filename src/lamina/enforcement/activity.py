@@ -16,7 +16,7 @@ WINDOW = 120
 """Milliseconds that are looked at; the bins go back a little farther."""
 STUCK_NS = 2_000_000_000
 """Work on the GPU for longer than this without a sign of its process may be that of one that was killed."""
-MOST_PROCESSES = 128
+MAX_PROCESSES = 128
 """Processes of one container whose present work is looked at. The container says how many it has, and must not decide
 how long reading takes. What further processes have finished counts too, since all report it in the same bins."""
 
@@ -53,9 +53,9 @@ class Activity(Struct, frozen=True, kw_only=True):
 
 
 def slots_read(head: bytes) -> int:
-    """Slots to read, by the beginning of a usage file: those that were ever used, but no more than MOST_PROCESSES."""
+    """Slots to read, by the beginning of a usage file: those that were ever used, but no more than MAX_PROCESSES."""
     start = layout.UsageFile.slots_used.offset
-    return min(int.from_bytes(head[start : start + 4], "little"), MOST_PROCESSES)
+    return min(int.from_bytes(head[start : start + 4], "little"), MAX_PROCESSES)
 
 
 class Reading(NamedTuple):
@@ -95,8 +95,8 @@ def _bins(readings: Sequence[Reading], devices: int, now: int) -> tuple[Fraction
     known: NDArray[np.bool_] = np.equal(words >> layout.BIN_SHIFT, numbers)
     there: list[bool] = known.max(axis=1).tolist()
     words *= known
-    brief = np.minimum((words >> layout.BRIEF_SHIFT & layout.BRIEF_MOST) / 1000, 1)
-    worked = (words & layout.OTHERS_MOST) / 1000
+    brief = np.minimum((words >> layout.BRIEF_SHIFT & layout.MAX_BRIEF) / 1000, 1)
+    worked = (words & layout.MAX_OTHERS) / 1000
     return brief, worked, there
 
 

@@ -3,7 +3,7 @@
 Processes take turns on a GPU, so the time in which a container has work there is not the time that it gets. From how
 long each had work in every millisecond follows what each got, when turns are equally long; the difference is refunded.
 What containers of the policy `weight` leave is lent to those that wait. A container of higher priority that has work
-closes the gates of the others. What containers say of their work counts as far as `claims` believes it.
+closes the gates of the others. Reported work is discounted by `work_credit`.
 """
 
 from collections.abc import Iterator, Mapping, Sequence
@@ -15,8 +15,9 @@ from lamina.core.grants import ComputePolicy
 from lamina.enforcement import layout
 from lamina.enforcement.accounts import AccountHolder, Accounts, Refund, TimeEstimate
 from lamina.enforcement.activity import WINDOW, Activity, Fractions
-from lamina.enforcement.claims import MEASURED, SAMPLED, ClaimedWork, Claims, Confirmation
+from lamina.enforcement.driver_figures import Confirmation
 from lamina.enforcement.launch_windows import Launcher, LaunchWindows
+from lamina.enforcement.work_credit import MEASURED, SAMPLED, ReportedWork, WorkCredit
 
 RECENT_NS = 50_000_000
 """A container works until it has done nothing for this long: a pause between two launches is none."""
@@ -91,7 +92,7 @@ class Arbiter:
         self._least_open = low_priority_percent / 100
         self._accounts = Accounts()
         self._last = 0
-        self._claims = Claims()
+        self._credit = WorkCredit()
         self._windows = LaunchWindows()
         self._last_window: tuple[list[str], int, Fractions, Fractions, Fractions] | None = None
 
@@ -99,15 +100,17 @@ class Arbiter:
         self, now: int, tenants: Sequence[Tenant], refunded: Mapping[str, int] | None = None
     ) -> dict[str, Decision]:
         """The decisions from `now` (ns) on. `refunded` tells what a container that is new here was refunded before."""
-        claims = _claims(tenants)
-        believed = self._claims.believe(claims, now, SAMPLED if self._accounts.sampled else MEASURED)
-        working = [claim.is_there and _works(activity, now) for claim, activity in zip(claims, believed, strict=True)]
+        reports = _reports(tenants)
+        believed = self._credit.believe(reports, now, SAMPLED if self._accounts.sampled else MEASURED)
+        working = [
+            report.is_there and _works(activity, now) for report, activity in zip(reports, believed, strict=True)
+        ]
         tenants = [
             structs.replace(tenant, activity=activity) for tenant, activity in zip(tenants, believed, strict=True)
         ]
         found = self._got([tenant for tenant in tenants if tenant.activity.active], now)
-        self._claims.charge({name: self._accounts.got(name, estimate) for name, estimate in found.items()})
-        closing = self._closing(claims, working, now)
+        self._credit.charge({name: self._accounts.got(name, estimate) for name, estimate in found.items()})
+        closing = self._closing(reports, working, now)
         self._last = now // layout.BIN_NS
         holders = [
             AccountHolder(
@@ -138,11 +141,11 @@ class Arbiter:
             for i, (tenant, watched) in enumerate(zip(tenants, _watched(tenants), strict=True))
         }
 
-    def _closing(self, claims: Sequence[ClaimedWork], working: Sequence[bool], now: int) -> list[bool]:
+    def _closing(self, reports: Sequence[ReportedWork], working: Sequence[bool], now: int) -> list[bool]:
         """Whose work closes the gates of lower priorities."""
         elapsed_ms = max(0, now // layout.BIN_NS - self._last) if self._last else 0
         return [
-            self._claims.closes_gates(claim, works, elapsed_ms) for claim, works in zip(claims, working, strict=True)
+            self._credit.closes_gates(report, works, elapsed_ms) for report, works in zip(reports, working, strict=True)
         ]
 
     def _got(self, tenants: Sequence[Tenant], now: int) -> dict[str, TimeEstimate]:
@@ -183,13 +186,13 @@ def _estimates(shown: Fractions, reported: Fractions, real: Fractions) -> Iterat
         yield TimeEstimate(there[i], np.minimum(reported[i], 1), alone[i], real[i] - alone[i], done[i])
 
 
-def _claims(tenants: Sequence[Tenant]) -> list[ClaimedWork]:
+def _reports(tenants: Sequence[Tenant]) -> list[ReportedWork]:
     """What belongs to a container without a limit is a part of what the limits of the others leave."""
     limited = [tenant.policy.by_time for tenant in tenants]
     left = max(0.0, 1 - sum(tenant.share for tenant, counts in zip(tenants, limited, strict=True) if counts))
     free = left / max(1, limited.count(False))
     return [
-        ClaimedWork(tenant.name, tenant.activity, tenant.confirmed, tenant.share if counts else free)
+        ReportedWork(tenant.name, tenant.activity, tenant.confirmed, tenant.share if counts else free)
         for tenant, counts in zip(tenants, limited, strict=True)
     ]
 

@@ -16,20 +16,19 @@ from msgspec import structs
 
 from lamina.enforcement.activity import Reading, activities
 from lamina.enforcement.arbiter import Arbiter, Tenant
-from lamina.enforcement.attended import AttendedContainer
-from lamina.enforcement.claims import Confirmation
-from lamina.enforcement.container_files import reason
-from lamina.enforcement.file_calls import FileCalls, TakesLong
+from lamina.enforcement.container_files import FileCalls, TakesLong, reason
+from lamina.enforcement.driver_figures import Confirmation
 from lamina.enforcement.memory_loans import Lender, Lending, MemoryHolder, age
+from lamina.enforcement.open_container import OpenContainer
 from lamina.errors import BadInput
 
 CALM_S = 1.0
 """A usage file is restored until no process has changed it for so long."""
 _AGAIN_S = 0.01
 _NOTHING_LENT = Lending(allowed=0)
-_Member = tuple[AttendedContainer, int, Tenant]
+_Member = tuple[OpenContainer, int, Tenant]
 """A container on a GPU, and which of the container's GPUs that is."""
-_Read = tuple[AttendedContainer, Reading]
+_Read = tuple[OpenContainer, Reading]
 Report = Callable[[Path, str], None]
 """Called with the folder of a container and what is wrong with its files, as often as that is found."""
 
@@ -71,7 +70,7 @@ class Arbitration:
     ) -> None:
         self._calls = FileCalls()
         self._closed = threading.Event()
-        self._containers: dict[Path, AttendedContainer] = {}
+        self._containers: dict[Path, OpenContainer] = {}
         self._arbiters: dict[str, Arbiter] = {}
         self._low_priority_percent = low_priority_percent
         self._confirm = confirm
@@ -92,23 +91,23 @@ class Arbitration:
                 del self._containers[folder]
                 self._calls.make([(folder, container.close)])
         new = sorted(each for each in wanted - self._containers.keys() if not self._calls.is_left(each))
-        opening = [(folder, partial(AttendedContainer, folder, writing=writing(folder))) for folder in new]
+        opening = [(folder, partial(OpenContainer, folder, writing=writing(folder))) for folder in new]
         opened = self._calls.make(opening, lambda folder, container: self._restore(container))
         for folder, container in zip(new, opened, strict=True):
-            if isinstance(container, AttendedContainer):
+            if isinstance(container, OpenContainer):
                 self._containers[folder] = container
             elif not isinstance(container.__cause__ or container, FileNotFoundError):  # it is being made or removed
                 self._report(folder, _problem(container))
 
     @property
-    def containers(self) -> Sequence[AttendedContainer]:
+    def containers(self) -> Sequence[OpenContainer]:
         """Those whose files are sound, as they were last read."""
         return tuple(self._containers.values())
 
     @property
     def displaced(self) -> Mapping[str, Path]:
         """By GPU, the folder of the youngest container that has to keep borrowed memory on the host."""
-        found: dict[str, AttendedContainer] = {}
+        found: dict[str, OpenContainer] = {}
         for container in self._containers.values():
             for device, limit in enumerate(container.limits.devices):
                 known = found.get(limit.uuid)
@@ -214,12 +213,12 @@ class Arbitration:
 
     def _late(self) -> Callable[[Hashable, Any], None]:
         """What is done with a container whose call took long, when it has returned."""
-        known: dict[Hashable, AttendedContainer] = {each.folder: each for each in self._containers.values()}
+        known: dict[Hashable, OpenContainer] = {each.folder: each for each in self._containers.values()}
         return lambda folder, answer: self._restore(known[folder])
 
     def _restore(self, container: Any) -> None:
         """Restore the usage file of a container until its processes leave it alone, and close it. In a thread."""
-        if not isinstance(container, AttendedContainer):
+        if not isinstance(container, OpenContainer):
             return  # it could not be opened
         try:
             changed_at = time.monotonic()
@@ -239,7 +238,7 @@ class Arbitration:
         self._calls.close()
 
 
-def _look(container: AttendedContainer) -> tuple[tuple[str, ...], Reading | None]:
+def _look(container: OpenContainer) -> tuple[tuple[str, ...], Reading | None]:
     """What was changed of its usage file, and what that says now."""
     return container.changes(), container.read()
 

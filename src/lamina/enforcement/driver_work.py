@@ -8,10 +8,10 @@ from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from pathlib import Path
 
-from lamina.enforcement.attended import AttendedContainer
-from lamina.enforcement.claims import Confirmation
 from lamina.enforcement.driver import NvmlLibrary
-from lamina.enforcement.figures import claims
+from lamina.enforcement.driver_figures import Confirmation
+from lamina.enforcement.open_container import OpenContainer
+from lamina.enforcement.process_memory import slot_processes
 from lamina.errors import Outside
 
 LOOK_NS = 500_000_000
@@ -28,12 +28,12 @@ class DriverWork:
         with suppress(Outside):
             self._nvml = NvmlLibrary(driver)
 
-    def look(self, containers: Sequence[AttendedContainer], now: int) -> None:
+    def look(self, containers: Sequence[OpenContainer], now: int) -> None:
         """Ask if it is time to. `now` is CLOCK_MONOTONIC in ns."""
         if self._nvml is None or now - self._asked_at < LOOK_NS:
             return
         self._asked_at, self._said = now, {}
-        sharing: dict[str, list[AttendedContainer]] = {}
+        sharing: dict[str, list[OpenContainer]] = {}
         for container in containers:
             for limit in container.limits.devices:
                 sharing.setdefault(limit.uuid, []).append(container)
@@ -53,6 +53,6 @@ class DriverWork:
             self._nvml = None
 
 
-def _confirmation(container: AttendedContainer, work: Mapping[int, float], now: int) -> Confirmation:
-    pids = {claimed.pid for claimed in claims(container.slots, container.devices).values()}
+def _confirmation(container: OpenContainer, work: Mapping[int, float], now: int) -> Confirmation:
+    pids = {each.pid for each in slot_processes(container.slots, container.devices).values()}
     return Confirmation(len(pids), min(1.0, sum(work.get(pid, 0.0) for pid in pids)), asked_at=now)

@@ -28,7 +28,7 @@ from lamina.enforcement.container_files import read_file
 
 PERIOD_US = 20_000
 """WINDOW_PERIOD_NS of native/facade/compute/launch_window.h."""
-LEAST_US = 1000
+MIN_US = 1000
 """The length of the shortest window."""
 SHORT_NS = 3_000_000
 """Longer launches do not end with a window. Next to them there are no windows."""
@@ -45,9 +45,9 @@ LEFT = 0.8
 """Which part of its work each has to get, at least. What it got without windows is only estimated."""
 AGAIN_NS = 30_000_000_000
 """After so long, windows end, to see what all do without them."""
-PAUSE_NS, LONGEST_PAUSE_NS = 10_000_000_000, 300_000_000_000
+PAUSE_NS, MAX_PAUSE_NS = 10_000_000_000, 300_000_000_000
 """When windows that did not help are tried again, the first time and after some."""
-MOST_FAILED = 64
+MAX_FAILED = 64
 
 
 class Launcher(Struct, frozen=True, kw_only=True):
@@ -57,7 +57,7 @@ class Launcher(Struct, frozen=True, kw_only=True):
     rate: float
     """What it may use, as a part of the GPU's time."""
     launch_ns: int
-    """What a launch takes on average; 0 if an earlier version of the facade does not say, or if the container uses
+    """What a launch takes on average; 0 if it has launched nothing, or if it uses
     several GPUs, where launches may wait for each other."""
     occupied_ns: int
     """For how long its processes had work that they had not seen to be done, ever."""
@@ -128,8 +128,8 @@ class LaunchWindows:
 
     def _fail(self, now: int) -> None:
         """Windows did not help these containers, and will be tried again after a longer pause."""
-        self._next, self._pause = now + self._pause, min(2 * self._pause, LONGEST_PAUSE_NS)
-        if len(self._failed) >= MOST_FAILED:
+        self._next, self._pause = now + self._pause, min(2 * self._pause, MAX_PAUSE_NS)
+        if len(self._failed) >= MAX_FAILED:
             del self._failed[next(iter(self._failed))]
         self._failed[self._names] = self._next, self._pause
         self._change(now, opened=False)
@@ -155,9 +155,9 @@ class LaunchWindows:
 def words_of(busy: Sequence[Launcher]) -> dict[str, int]:
     """Windows as long as what each may use, which fill the period. Empty if one would be too short for its launches."""
     total = sum(each.rate for each in busy)
-    if len(busy) < 2 or len(busy) * LEAST_US > PERIOD_US or total <= 0:
+    if len(busy) < 2 or len(busy) * MIN_US > PERIOD_US or total <= 0:
         return {}
-    lengths = [max(LEAST_US, PERIOD_US * each.rate / total) for each in busy]
+    lengths = [max(MIN_US, PERIOD_US * each.rate / total) for each in busy]
     scale, found, begin = PERIOD_US / sum(lengths), {}, 0.0
     for each, length in zip(busy, lengths, strict=True):
         if 2 * each.launch_ns > 1000 * length * scale:
@@ -184,9 +184,11 @@ def read_window_lengths(path: Path) -> tuple[float, ...]:
     """
     size = ctypes.sizeof(layout.ArbiterFile)
     try:
-        content = read_file(path, size + 1)
+        content = read_file(path, size)
     except OSError:
         return ()
-    arbiter = layout.ArbiterFile.from_buffer_copy(content[:size].ljust(size, b"\0"))  # an earlier version is shorter
+    if len(content) < size:
+        return ()
+    arbiter = layout.ArbiterFile.from_buffer_copy(content)
     count = min(arbiter.device_count, layout.MAX_DEVICES)
     return tuple(length_us(arbiter.lendings[place].window) / _US for place in range(count))

@@ -62,7 +62,6 @@ def _write(folder: Path, limits: Limits) -> None:
     try:
         file = open_file(folder / ARBITER, os.O_RDWR)
         try:
-            os.posix_fallocate(file, 0, ctypes.sizeof(layout.ArbiterFile))  # an earlier version made it shorter
             with mmap.mmap(file, ctypes.sizeof(layout.ArbiterFile)) as mapped:
                 arbiter = layout.ArbiterFile.from_buffer(mapped)
                 for place, limit in enumerate(limits.devices):

@@ -38,7 +38,7 @@ class OpenUsage:
     def read(self, size: int, offset: int) -> bytes:
         return os.pread(self._file, size, offset)
 
-    def claim(self) -> None:
+    def take_over(self) -> None:
         """Make the file OWNER's, whatever its tenants have made of it before it was opened."""
         give_away(self._file)
         self._owner = os.fstat(self._file).st_uid

@@ -12,12 +12,11 @@ from pathlib import Path
 
 from lamina.core.grants import ComputePolicy
 from lamina.core.quantities import MIB, parse_memory_mib
-from lamina.enforcement import guard
-from lamina.enforcement.driver import LocalGpu, choose, find_driver, gpus
+from lamina.enforcement import run_reaper
+from lamina.enforcement.driver import LocalGpu, choose, find_driver, find_simulator, gpus
 from lamina.enforcement.environment import environment
 from lamina.enforcement.files import write_container
 from lamina.enforcement.limits import DeviceLimit, Limits
-from lamina.enforcement.simulator import find_simulator
 from lamina.errors import BadInput
 
 _FORWARDED = frozenset(
@@ -87,7 +86,7 @@ def _guarded(folder: Path) -> Iterator[None]:
     """Should this process be killed, the command and its children are too, and the folder goes."""
     reading, writing = os.pipe()
     silent = os.open(os.devnull, os.O_WRONLY)
-    program = [sys.executable, "-I", "-S", guard.__file__, str(folder.absolute())]
+    program = [sys.executable, "-I", "-S", run_reaper.__file__, str(folder.absolute())]
     inside = [(os.POSIX_SPAWN_DUP2, reading, 0), (os.POSIX_SPAWN_DUP2, silent, 1), (os.POSIX_SPAWN_DUP2, silent, 2)]
     pid = os.posix_spawn(program[0], program, os.environ, file_actions=inside, setsid=True)
     for each in (reading, silent):
@@ -96,7 +95,7 @@ def _guarded(folder: Path) -> Iterator[None]:
         yield
     finally:
         with suppress(BrokenPipeError):
-            os.write(writing, guard.DONE)
+            os.write(writing, run_reaper.DONE)
         os.close(writing)
         os.waitpid(pid, 0)
 

@@ -169,7 +169,7 @@ def _stands(data: bytes, holder: int, devices: int) -> bool:
 def _device(
     record: layout.UsageDevice, uuid: str, processes: tuple[ProcessUsage, ...], orphaned: int, *, begun: bool
 ) -> DeviceUsage:
-    # A process of an earlier version of the facade says nothing.
+    # Where its time is measured, its processes do not say that they use it.
     used_at = int(record.compute.used_at) or (None if begun else 0)
     return DeviceUsage(
         uuid=uuid,

@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 from lamina.enforcement import layout
 
 Words = NDArray[np.int64]
-_MOST_HELD = np.uint64(1 << 50)
+_MAX_HELD = np.uint64(1 << 50)
 
 
 def head_bytes(devices: int) -> int:
@@ -37,16 +37,16 @@ def stamps(slots: bytes, devices: int) -> Words:
 
 
 def held(slots: bytes, devices: int) -> "NDArray[np.uint64]":
-    """The bytes that all processes hold, by device; each word counts up to `_MOST_HELD`, so that no sum overflows."""
+    """The bytes that all processes hold, by device; each word counts up to `_MAX_HELD`, so that no sum overflows."""
     words = np.frombuffer(slots, _memory(devices))["devices"]["bytes"]
-    sums: NDArray[np.uint64] = np.minimum(words, _MOST_HELD).sum(axis=(0, 2), dtype=np.uint64)
+    sums: NDArray[np.uint64] = np.minimum(words, _MAX_HELD).sum(axis=(0, 2), dtype=np.uint64)
     return sums
 
 
 def hosted(slots: bytes, devices: int) -> "NDArray[np.uint64]":
     """The bytes that all processes keep on the host, by device; limited likewise."""
     words = np.frombuffer(slots, _memory(devices))["devices"]["hosted"]
-    sums: NDArray[np.uint64] = np.minimum(words, _MOST_HELD).sum(axis=0, dtype=np.uint64)
+    sums: NDArray[np.uint64] = np.minimum(words, _MAX_HELD).sum(axis=0, dtype=np.uint64)
     return sums
 
 

@@ -2,8 +2,7 @@
 
 from pathlib import Path
 
-from lamina.enforcement.driver import LocalGpu
-from lamina.enforcement.simulator import SimulatedMachine
+from lamina.enforcement.driver import LocalGpu, SimulatedMachine
 from lamina_lab.simgpu.description import GpuSpec, Machine, place
 from lamina_lab.simgpu.drivers import FIRST_DRIVERS, model_and_cuda
 from lamina_lab.simgpu.machine_file import driver_folder, write

@@ -14,8 +14,8 @@ from pathlib import Path
 from lamina.agent.containers.paths import pod_uid_of
 from lamina.agent.context import NodeContext
 from lamina.enforcement.arbitration import Arbitration
-from lamina.enforcement.attended import AttendedContainer
-from lamina.enforcement.figures import ClaimedProcess, claim, claims, figures, word
+from lamina.enforcement.open_container import OpenContainer
+from lamina.enforcement.process_memory import SlotProcess, bytes_by_slot, slot_process, slot_processes, word
 from lamina.ports.cgroups import is_of_pod
 from lamina.ports.host import Host
 from lamina.ports.nvml import GpuProcess
@@ -23,7 +23,7 @@ from lamina.ports.nvml import GpuProcess
 PAUSE_S = 0.02
 LATE_S = 0.5
 """After this long without an answer of the driver, processes go by their own guess."""
-_Listed = Sequence[tuple[str, ClaimedProcess, int | None]]
+_Listed = Sequence[tuple[str, SlotProcess, int | None]]
 """Processes on a GPU: their cgroups, who they are, and the bytes that they use."""
 
 
@@ -36,7 +36,7 @@ class ContextFigures:
         self._clock = node.clock
         self._aside = node.aside
         self._host = host
-        self._answered: dict[AttendedContainer, int] = {}
+        self._answered: dict[OpenContainer, int] = {}
         """The number of requests that were answered. A container that starts again is another one."""
         self._answering: asyncio.Task[None] | None = None
         self._since = 0.0
@@ -58,21 +58,21 @@ class ContextFigures:
         if self._answering is not None:
             self._answering.cancel()
 
-    async def _answer_each(self, asking: Sequence[AttendedContainer]) -> None:
+    async def _answer_each(self, asking: Sequence[OpenContainer]) -> None:
         with self._aside.around("figures of containers", "this node"):
             await self._answer(asking)
         await self._clock.sleep(PAUSE_S)
 
-    async def _answer(self, asking: Sequence[AttendedContainer]) -> None:
-        """Ask the driver once about each GPU. What slots claim was read before: a process that gets the PID of one that
+    async def _answer(self, asking: Sequence[OpenContainer]) -> None:
+        """Ask the driver once about each GPU. What slots say was read before: a process that gets the PID of one that
         the driver listed, and that has ended, is in none of them."""
         requests = {each: each.figure_requests for each in asking}
-        claimed = {each: claims(each.slots, each.devices) for each in asking}
+        said = {each: slot_processes(each.slots, each.devices) for each in asking}
         for gpu in {device.uuid for each in asking for device in each.limits.devices}:
             at = self._clock.monotonic()
             listed = await self._listed(gpu)
             for each in asking:
-                self._tell(each, gpu, claimed[each], listed, at)
+                self._tell(each, gpu, said[each], listed, at)
         self._answered |= requests
 
     async def _listed(self, gpu: str) -> _Listed:
@@ -81,18 +81,18 @@ class ContextFigures:
             return list(self._known(await self._nvml.processes(gpu)))
         return ()
 
-    def _known(self, processes: Iterable[GpuProcess]) -> Iterable[tuple[str, ClaimedProcess, int | None]]:
+    def _known(self, processes: Iterable[GpuProcess]) -> Iterable[tuple[str, SlotProcess, int | None]]:
         for process in processes:
             if (identity := self._host.process_identity(process.pid)) is not None:
-                who = claim(identity.pid, identity.start)
+                who = slot_process(identity.pid, identity.start)
                 yield self._host.process_cgroups(process.pid), who, process.memory_bytes
 
     def _tell(
-        self, container: AttendedContainer, gpu: str, claimed: Mapping[int, ClaimedProcess], listed: _Listed, at: float
+        self, container: OpenContainer, gpu: str, said: Mapping[int, SlotProcess], listed: _Listed, at: float
     ) -> None:
         pods = self._record.pods_of(pod_uid_of(Path(container.name).name))
         own = [(who, used) for cgroups, who, used in listed if any(is_of_pod(cgroups, pod) for pod in pods)]
-        words = {slot: word(used, at) for slot, used in figures(claimed, own).items()}
+        words = {slot: word(used, at) for slot, used in bytes_by_slot(said, own).items()}
         for device, limit in enumerate(container.limits.devices):
             if limit.uuid == gpu:
                 container.tell_figures(device, words)

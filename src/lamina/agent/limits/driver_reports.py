@@ -14,7 +14,7 @@ from lamina.agent.context import NodeContext
 from lamina.agent.limits.process_owners import ProcessOwners
 from lamina.agent.state.holdings import Bound
 from lamina.core.gpu_modes import Mode
-from lamina.enforcement.claims import UNCONFIRMED, Confirmation
+from lamina.enforcement.driver_figures import UNCONFIRMED, Confirmation
 from lamina.errors import Outside
 from lamina.ports.host import Host
 from lamina.ports.nvml import GpuReading

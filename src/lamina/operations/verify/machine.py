@@ -13,8 +13,7 @@ from pathlib import Path
 from lamina.core.grants import ComputePolicy
 from lamina.core.quantities import MIB
 from lamina.enforcement import DeviceLimit, Limits, environment, write_container
-from lamina.enforcement.driver import LocalGpu, choose, find_driver, gpus
-from lamina.enforcement.simulator import find_simulator
+from lamina.enforcement.driver import LocalGpu, choose, find_driver, find_simulator, gpus
 from lamina.errors import Outside
 
 KERNELS = Path(__file__).with_name("kernels.ptx")

@@ -1,4 +1,4 @@
-"""The open files of one container to which an arbiter attends.
+"""One container's files, held open by the arbiter.
 
 The arbiter file belongs to the arbiter and containers only read it, so it is mapped; the usage file belongs to its
 tenants, who may cut it off at any time, so it is read.
@@ -31,7 +31,7 @@ _OCCUPIED_NS = layout.UsageDevice.compute.offset + layout.UsageCompute.occupied_
 _USED_AT = layout.UsageDevice.compute.offset + layout.UsageCompute.used_at.offset
 
 
-class AttendedContainer:
+class OpenContainer:
     """Raises OSError and LaminaError where its files are not sound. With `writing` they are this process's to keep."""
 
     def __init__(self, folder: Path, *, writing: bool) -> None:
@@ -50,7 +50,7 @@ class AttendedContainer:
         self._usage = OpenUsage(folder / USAGE, len(self.limits.devices))
         try:
             if writing:
-                self._usage.claim()
+                self._usage.take_over()
                 self._map(folder / ARBITER)
         except (OSError, ValueError):
             self._usage.close()
@@ -63,7 +63,6 @@ class AttendedContainer:
     def _map(self, path: Path) -> None:
         file = open_file(path, os.O_RDWR)
         try:
-            os.posix_fallocate(file, 0, ctypes.sizeof(layout.ArbiterFile))  # an earlier version made it shorter
             self._mapped = mmap.mmap(file, ctypes.sizeof(layout.ArbiterFile))
         finally:
             os.close(file)
@@ -156,7 +155,7 @@ class AttendedContainer:
 
     @property
     def made_at(self) -> int:
-        """When its files were made, in ns of CLOCK_MONOTONIC; 0 if an earlier version made them."""
+        """When its files were made, in ns of CLOCK_MONOTONIC."""
         return int(self._decisions.made_at) if self._decisions else 0
 
     def held(self, device: int) -> int:
@@ -185,8 +184,8 @@ class AttendedContainer:
         return lent is not None and lent.host != int(hosted(self._before[1], self.devices)[device])
 
     def _asks(self, device: int, now: int) -> bool:
-        """Whether its next launch is to say that the GPU is used, because its time is not measured. Programs of an
-        earlier facade never say so, and are not asked: it would cost them time at every launch."""
+        """Whether its next launch is to say that the GPU is used, because its time is not measured. One
+        of which no process has begun is not asked: that would cost its programs time at every launch."""
         if self.limits.devices[device].compute_policy.by_time:
             return False
         return 0 < self._word(device, _USED_AT) <= now - ASK_NS

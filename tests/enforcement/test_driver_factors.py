@@ -7,21 +7,21 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from lamina.enforcement.claims import Confirmation
-from lamina.enforcement.corrections import DOUBT, MOST, Corrections, WorkEstimate
+from lamina.enforcement.driver_factors import DOUBT, MAX_FACTOR, DriverFactors, WorkEstimate
+from lamina.enforcement.driver_figures import Confirmation
 
 MS, LOOK_MS, SAMPLE_MS = 1_000_000, 500, 200
 Rates = dict[str, tuple[float, float, float | None]]
 """Parts of the time by container: alone, estimated to have got next to others, and what the driver says."""
 
 
-def learned(rates: Rates, *, looks: int = 20, owners: dict[str, str] | None = None, asks: bool = True) -> Corrections:
+def learned(rates: Rates, *, looks: int = 20, owners: dict[str, str] | None = None, asks: bool = True) -> DriverFactors:
     """After so many figures of the driver."""
-    corrections = Corrections()
+    factors = DriverFactors()
     for ms in range(0, looks * LOOK_MS, 10):
         now = 1000 * MS + ms * MS
         asked_at = now - ms % LOOK_MS * MS if asks else 0
-        corrections.observe(
+        factors.observe(
             now,
             [
                 WorkEstimate(
@@ -33,13 +33,13 @@ def learned(rates: Rates, *, looks: int = 20, owners: dict[str, str] | None = No
                 for name, (alone, shared, work) in rates.items()
             ],
         )
-    return corrections
+    return factors
 
 
-def averaged(rates: Rates, *, owners: dict[str, str] | None = None, looks: int = 600) -> Corrections:
+def averaged(rates: Rates, *, owners: dict[str, str] | None = None, looks: int = 600) -> DriverFactors:
     """After so many figures that are right on average. That of `a` jumps by 40 percent up and down, and others' do the
     reverse."""
-    corrections, owner = Corrections(), owners or {}
+    factors, owner = DriverFactors(), owners or {}
     for look in range(looks):
         now = (1000 + look * LOOK_MS) * MS
         jump = 0.2 * (-1) ** look
@@ -48,8 +48,8 @@ def averaged(rates: Rates, *, owners: dict[str, str] | None = None, looks: int =
             own = jump if owner.get(name, name) == owner.get("a", "a") else -jump
             said = Confirmation(1, None if work is None else work + own, now, owner.get(name, ""))
             estimates.append(WorkEstimate(name, alone * look * LOOK_MS * MS, shared * look * LOOK_MS * MS, said))
-        corrections.observe(now, estimates)
-    return corrections
+        factors.observe(now, estimates)
+    return factors
 
 
 def sampled(parts: dict[str, float], estimated: dict[str, float], seconds: int, seed: int) -> list[dict[str, float]]:
@@ -58,10 +58,10 @@ def sampled(parts: dict[str, float], estimated: dict[str, float], seconds: int, 
     return [{name: each.factors(name).shared for name in names} for each in watched(parts, estimated, seconds, seed)]
 
 
-def watched(parts: dict[str, float], estimated: dict[str, float], seconds: int, seed: int) -> Iterator[Corrections]:
+def watched(parts: dict[str, float], estimated: dict[str, float], seconds: int, seed: int) -> Iterator[DriverFactors]:
     """Every second, under a driver that gives all of each 200 ms to one process, by chance, as an H200's
     does. A figure is the average of the last six."""
-    random, corrections = Random(seed), Corrections()
+    random, factors = Random(seed), DriverFactors()
     samples: list[str] = []
     said: dict[str, Confirmation] = {}
     for ms in range(0, seconds * 1000, 100):
@@ -70,9 +70,9 @@ def watched(parts: dict[str, float], estimated: dict[str, float], seconds: int, 
             samples.extend(random.choices(list(parts), list(parts.values())))
         if ms % LOOK_MS == 0:
             said = {name: Confirmation(1, samples[-6:].count(name) / len(samples[-6:]), now) for name in parts}
-        corrections.observe(now, [WorkEstimate(name, 0.0, estimated[name] * ms * MS, said[name]) for name in parts])
+        factors.observe(now, [WorkEstimate(name, 0.0, estimated[name] * ms * MS, said[name]) for name in parts])
         if ms % 1000 == 0:
-            yield corrections
+            yield factors
 
 
 @pytest.mark.parametrize("parts", [{"a": 0.3, "b": 0.7}, {"a": 0.5, "b": 0.5}, dict.fromkeys("abcd", 0.25)])
@@ -97,14 +97,14 @@ def test_a_wrong_estimate_is_corrected_from_samples() -> None:
         assert sum(run[second]["a"] for run in runs) / len(runs) == pytest.approx(0.6, abs=0.05)
 
 
-def with_a_new_neighbor() -> Corrections:
+def with_a_new_neighbor() -> DriverFactors:
     """Of `a`, first next to `b`, for which estimates are wrong, and then next to `c`."""
-    corrections = learned({"a": (0.0, 0.5, 0.7), "b": (0.0, 0.5, 0.3)})
+    factors = learned({"a": (0.0, 0.5, 0.7), "b": (0.0, 0.5, 0.3)})
     for ms in range(20 * LOOK_MS, 23 * LOOK_MS, 10):
         now = 1000 * MS + ms * MS
         said = Confirmation(1, 0.5, now - ms % LOOK_MS * MS)
-        corrections.observe(now, [WorkEstimate(name, 0.0, 0.5 * ms * MS, said) for name in ("a", "c")])
-    return corrections
+        factors.observe(now, [WorkEstimate(name, 0.0, 0.5 * ms * MS, said) for name in ("a", "c")])
+    return factors
 
 
 def test_a_new_neighbor_s_figures_begin_anew() -> None:
@@ -151,15 +151,15 @@ def test_estimates_are_not_wrong_for_a_new_neighbor() -> None:
 
 def test_work_that_comes_and_goes_is_not_taken_for_samples() -> None:
     """What the driver says jumps, and so does what was estimated."""
-    corrections, done = Corrections(), 0.0
+    factors, done = DriverFactors(), 0.0
     for ms in range(0, 60_000, 10):
         now, working = 1000 * MS + ms * MS, ms % 4000 < 2000
         if ms % LOOK_MS == 0:
             worked = min(1.0, ms % 4000 / 1000) if working else max(0.0, 1 - (ms % 4000 - 2000) / 1000)
             said, nothing = Confirmation(1, worked, now), Confirmation(1, 0.0, now)
-        corrections.observe(now, [WorkEstimate("a", done * MS, 0.0, said), WorkEstimate("b", 0.0, 0.0, nothing)])
+        factors.observe(now, [WorkEstimate("a", done * MS, 0.0, said), WorkEstimate("b", 0.0, 0.0, nothing)])
         done += 10 * working
-    assert corrections.measured and not corrections.sampled
+    assert factors.measured and not factors.sampled
 
 
 def test_time_alone_is_taken_as_it_is() -> None:
@@ -177,7 +177,7 @@ def test_what_is_charged_is_what_the_driver_says_whatever_was_estimated(
     work_a, work_b = a / (a + b), b / (a + b)
     found = averaged({"a": (0.0, estimated_a, work_a), "b": (0.0, estimated_b, work_b)})
     large = max(abs(work_a - estimated_a), abs(work_b - estimated_b)) > DOUBT
-    if large and found.sampled and found.factors("a").shared < MOST:
+    if large and found.sampled and found.factors("a").shared < MAX_FACTOR:
         assert found.factors("a").shared * estimated_a == pytest.approx(work_a, abs=0.02)
 
 

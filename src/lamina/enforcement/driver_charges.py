@@ -21,9 +21,7 @@ from collections.abc import Mapping, Sequence
 
 from msgspec import Struct, structs
 
-from lamina.enforcement.claims import Confirmation
-from lamina.enforcement.corrections import newest_figure, owner_of
-from lamina.enforcement.last_second import COVERED_NS, LastSecond
+from lamina.enforcement.driver_figures import COVERED_NS, Confirmation, SlidingWindow, newest_figure, owner_of
 
 
 class AccountState(Struct, frozen=True):
@@ -48,11 +46,11 @@ class AccountState(Struct, frozen=True):
         )
 
 
-class Reconciliation:
+class DriverCharges:
     """The differences of one GPU's containers."""
 
     def __init__(self) -> None:
-        self._past: LastSecond[Mapping[str, AccountState]] = LastSecond()
+        self._past: SlidingWindow[Mapping[str, AccountState]] = SlidingWindow()
         self._asked_at = 0
         self._charged: dict[str, float] = {}
 

@@ -6,8 +6,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from lamina.enforcement.claims import Confirmation
-from lamina.enforcement.reconciliation import AccountState, Reconciliation
+from lamina.enforcement.driver_charges import AccountState, DriverCharges
+from lamina.enforcement.driver_figures import Confirmation
 
 MS, TICK_MS, ASKED_MS, AVERAGED_MS = 1_000_000, 10, 500, 1000
 BEGIN_MS = 5_000
@@ -25,7 +25,7 @@ def reconciled(
     work: Work, seconds: int, *, share: float = 0.5, measured: bool = True, owners: Mapping[str, str] | None = None
 ) -> tuple[dict[str, float], dict[str, float]]:
     """What each container worked, and what it was charged with the differences, in ms."""
-    reconciliation = Reconciliation()
+    reconciliation = DriverCharges()
     worked: dict[str, list[float]] = {name: [0.0] for name in work(0)}
     net = dict.fromkeys(worked, 0.0)
     said: dict[str, Confirmation] = {}
@@ -99,7 +99,7 @@ def test_one_figure_stops_no_container_for_longer_than_a_second() -> None:
 )
 def test_what_the_driver_says_counts_as_far_as_it_is_possible(said: float, charged: float, counts: float) -> None:
     """Of each second, the container was alone for 0.3, and had work for 0.4."""
-    reconciliation = Reconciliation()
+    reconciliation = DriverCharges()
     for ms in range(0, 20_000, TICK_MS):
         now = (BEGIN_MS + ms) * MS
         confirmed = Confirmation(1, said, now - ms % ASKED_MS * MS)
@@ -115,7 +115,7 @@ def test_samples_charge_nothing() -> None:
 
 @pytest.mark.parametrize("work", [None, Confirmation(1, None, BEGIN_MS * MS)])
 def test_without_a_figure_nothing_is_charged(work: Confirmation | None) -> None:
-    reconciliation = Reconciliation()
+    reconciliation = DriverCharges()
     for ms in range(0, 10_000, TICK_MS):
         states = [state("a", 0.3 * ms, work, ms), state("b", 0.0, None, ms)]
         reconciliation.observe((BEGIN_MS + ms) * MS, states, measured=True)
@@ -123,7 +123,7 @@ def test_without_a_figure_nothing_is_charged(work: Confirmation | None) -> None:
 
 
 def test_a_figure_counts_once() -> None:
-    reconciliation = Reconciliation()
+    reconciliation = DriverCharges()
     for ms in range(0, 10_000, TICK_MS):
         asked_at = (BEGIN_MS + min(ms, 2000)) * MS
         said = Confirmation(1, 0.5, asked_at)
@@ -142,7 +142,7 @@ def test_containers_of_one_owner_share_the_difference_of_their_figure() -> None:
 
 
 def test_a_container_that_comes_is_not_charged_for_what_was_before() -> None:
-    reconciliation = Reconciliation()
+    reconciliation = DriverCharges()
     for ms in range(0, 10_000, TICK_MS):
         now = (BEGIN_MS + ms) * MS
         said = Confirmation(1, 0.5, now - ms % ASKED_MS * MS)
@@ -156,7 +156,7 @@ def test_a_container_that_comes_is_not_charged_for_what_was_before() -> None:
 
 
 def test_what_left_is_forgotten() -> None:
-    reconciliation = Reconciliation()
+    reconciliation = DriverCharges()
     for ms in range(0, 3000, TICK_MS):
         now = (BEGIN_MS + ms) * MS
         said = Confirmation(1, 0.5, now - ms % ASKED_MS * MS)

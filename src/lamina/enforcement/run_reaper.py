@@ -3,7 +3,7 @@
 It is a process of its own that holds the read end of a pipe, whose write end only the run has. A run that ends by
 itself writes a word first; where the pipe closes without it, the processes that carry the run's folder in their
 environment are killed, whatever their parent is, and the folder is removed. Run by its path, since it has to
-begin quickly and needs nothing of this package: `python -I -S guard.py FOLDER`, with the pipe as standard input.
+begin quickly and needs nothing of this package: `python -I -S run_reaper.py FOLDER`, with the pipe as standard input.
 """
 
 import contextlib

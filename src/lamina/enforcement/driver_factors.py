@@ -17,7 +17,7 @@ one is large: on cards that sample, estimates were within 2 points, except where
 work is hidden. A factor does not depend on what neighbors claim: if their claims make the estimate for a container
 smaller, its factor grows by as much.
 
-Where the driver measures work, differences are charged by `reconciliation`, and there are no such factors. But the
+Where the driver measures work, differences are charged by `driver_charges`, and there are no such factors. But the
 estimates take brief work to have had the GPU to itself. Where slices are shorter than that, they are so wrong that
 others are made if one difference is large, for which brief work is as any other.
 
@@ -29,17 +29,15 @@ says 70 and 30 percent on average. The factors are 1.4 and 0.6, so of each milli
 the second 0.3 ms. If it says 58 and 42 percent, the factors stay 1.
 """
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from math import sqrt
-from typing import Protocol
 
 from msgspec import Struct
 from msgspec.structs import astuple
 
-from lamina.enforcement.claims import Confirmation
-from lamina.enforcement.last_second import COVERED_NS, LastSecond
+from lamina.enforcement.driver_figures import COVERED_NS, Confirmation, SlidingWindow, newest_figure, owner_of
 
-FIGURES_LEAST, FIGURES_MOST = 3, 1200
+MIN_FIGURES, MAX_FIGURES = 3, 1200
 """Of how many figures an average is, at two a second."""
 ACCURACY = 0.01
 """How far an average may be off by the scatter of its figures, which decides how many it is of."""
@@ -59,7 +57,7 @@ DOUBT = 0.15
 """Up to so much, a difference is taken to be in averages of samples rather than in the estimate."""
 FIGURES_TO_KNOW = 6
 """Fewer may be alike by chance."""
-MOST = 4.0
+MAX_FACTOR = 4.0
 """A larger factor means that the driver measures something else."""
 GRAIN = 0.005
 """Both figures are moved by this, so that half a percent more or less of little work changes little."""
@@ -112,7 +110,7 @@ class _Figures(Struct, frozen=True):
         """Where others hide so much work: during it, a container was not alone."""
         true = self.alone - min(hidden, max(0.0, self.alone - self.work))
         rest = max(0.0, self.work - true)
-        return Factors((true + GRAIN) / (self.alone + GRAIN), min(MOST, (rest + GRAIN) / (self.shared + GRAIN)))
+        return Factors((true + GRAIN) / (self.alone + GRAIN), min(MAX_FACTOR, (rest + GRAIN) / (self.shared + GRAIN)))
 
 
 class _Average(Struct, frozen=True):
@@ -141,7 +139,7 @@ class _Average(Struct, frozen=True):
     @property
     def _lasting(self) -> float:
         """Of how many figures it is in the end. Where they scatter, it takes more of them."""
-        return min(FIGURES_MOST, max(FIGURES_LEAST, self.variance / ACCURACY**2))
+        return min(MAX_FIGURES, max(MIN_FIGURES, self.variance / ACCURACY**2))
 
     def certain(self, least_deviation: float) -> float:
         """As much of the driver's difference from the estimate as chance does not explain, where figures have at least
@@ -158,11 +156,11 @@ class _Average(Struct, frozen=True):
         return _Figures(alone + shared + difference, alone, shared)
 
 
-class Corrections:
+class DriverFactors:
     """The factors of one GPU's containers."""
 
     def __init__(self) -> None:
-        self._past: LastSecond[Mapping[str, WorkEstimate]] = LastSecond()
+        self._past: SlidingWindow[Mapping[str, WorkEstimate]] = SlidingWindow()
         self._asked_at = 0
         self._averages: dict[str, _Average] = {}
         self._factors: dict[str, Factors] = {}
@@ -234,24 +232,6 @@ class Corrections:
 def _jumped(move: float, others: float) -> bool:
     """Samples that one container has more than before, others have less."""
     return min(abs(move), abs(others)) > JUMP and move * others < 0
-
-
-class _Confirmed(Protocol):
-    @property
-    def name(self) -> str: ...
-
-    @property
-    def confirmed(self) -> Confirmation | None: ...
-
-
-def newest_figure(containers: Iterable[_Confirmed]) -> int:
-    """When the driver was last asked about one of them; 0 if that is not known."""
-    return max((each.confirmed.asked_at for each in containers if each.confirmed is not None), default=0)
-
-
-def owner_of(container: _Confirmed) -> str:
-    """Whose work the driver's figure is."""
-    return container.name if container.confirmed is None else container.confirmed.owner or container.name
 
 
 def _by_owner(estimated: Sequence[WorkEstimate], before: Mapping[str, WorkEstimate], ns: int) -> dict[str, _Figures]:
