@@ -11,6 +11,7 @@ from lamina import configuration
 from lamina.agent.parts import AgentPorts
 from lamina.agent.run import run_agent
 from lamina.agent.state.settings import COVER, LIBRARIES, AgentSettings
+from lamina.config_source.live import LiveConfiguration
 from lamina.core.gpus import Inventory
 from lamina.core.objects import read_inventory
 from lamina.ports.clock import FakeClock
@@ -68,7 +69,9 @@ class RunningAgent:
     async def start(self, text: str = "") -> None:
         self._stop = asyncio.Event()
         config = configuration.load(text, "test")
-        self._task = asyncio.create_task(run_agent(self.settings, config, self.ports(), self._stop))
+        self._task = asyncio.create_task(
+            run_agent(self.settings, LiveConfiguration(config, text), self.ports(), self._stop)
+        )
 
     def ports(self) -> AgentPorts:
         """What the agent gets."""

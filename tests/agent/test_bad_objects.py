@@ -15,14 +15,14 @@ from lamina.agent.chargeback.pod_owners import PodOwners
 from lamina.agent.cleanup import pod_watch
 from lamina.agent.cleanup.leftovers import reconcile
 from lamina.agent.cleanup.pod_watch import PodWatch
+from lamina.agent.compat import node_watch
 from lamina.agent.inventory.monitor import CheckedNvml
 from lamina.agent.mig import grant_partitioner
 from lamina.agent.mps.daemons import DaemonSupervisor
-from lamina.agent.node import configuration as configuration_source
-from lamina.agent.node import watch
 from lamina.agent.nvidia import config_source
 from lamina.agent.prepare import ticket_preparer
 from lamina.agent.state import cluster
+from lamina.config_source import live
 from lamina.configuration import DEFAULT
 from lamina.ports.files import Files
 from lamina.ports.kube import CONFIG_MAPS, NODES, PODS
@@ -188,11 +188,10 @@ async def running(mined: MinedAgent) -> AsyncIterator[MinedAgent]:
 
 
 async def test_a_configuration(running: MinedAgent, monkeypatch: pytest.MonkeyPatch) -> None:
-    load = configuration_source.configuration.load
-    monkeypatch.setattr(configuration_source.configuration, "load", raising(lambda text, _: BAD in text, load))
+    monkeypatch.setattr(live, "load", raising(lambda text, _: BAD in text, live.load))
     name, meta = "lamina", {"name": "lamina", "namespace": "lamina-system"}
     await running.kube.create(CONFIG_MAPS, {"metadata": meta, "data": {"lamina.yaml": f"# {BAD}"}})
-    await running.until(lambda: running.aside.counts.get("configuration"))
+    await running.until(lambda: running.aside.counts.get("configmaps"))
     assert running.alive
     data = {"data": {"lamina.yaml": "hami: {deviceSplitCount: 3}"}}
     await running.kube.patch(CONFIG_MAPS, name, data, namespace="lamina-system")
@@ -208,7 +207,7 @@ async def test_a_configuration_of_nvidia_s_plugin(running: MinedAgent, monkeypat
 
 
 async def test_a_node_object(running: MinedAgent, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(watch, "observed_node", raising(about, watch.observed_node))
+    monkeypatch.setattr(node_watch, "observed_node", raising(about, node_watch.observed_node))
     note = "hami.io/device-cordon"
     await running.kube.patch(NODES, running.node.name, {"metadata": {"annotations": {note: BAD}}})
     await running.until(lambda: running.aside.counts.get("nodes"))

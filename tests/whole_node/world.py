@@ -18,7 +18,7 @@ import jsonpatch
 from msgspec import structs
 
 from lamina.agent.parts import AgentPorts
-from lamina.agent.run import configuration_source, run_agent
+from lamina.agent.run import read_configuration, run_agent
 from lamina.agent.state.settings import COVER, LIBRARIES, AgentSettings
 from lamina.config_source.live import follow_config_map
 from lamina.controller.binding.bind_args import BindArgs
@@ -165,8 +165,8 @@ class World:
         ports: Any = AgentPorts(
             kube=kube, nvml=nvml, mps=mps, clock=self.clock, files=files, host=FakeHost(), aside=self.aside
         )
-        config = await configuration_source(self.settings, replace(ports, kube=self.kube, files=self.files)).read()
-        await run_agent(self.settings, config, ports, asyncio.Event())
+        configuration = await read_configuration(self.settings, replace(ports, kube=self.kube, files=self.files))
+        await run_agent(self.settings, configuration, ports, asyncio.Event())
 
     async def agent_dies(self) -> None:
         self.life.over = True

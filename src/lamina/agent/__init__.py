@@ -1,14 +1,14 @@
 """The agent of one node: advertises its GPUs, hands out devices to kubelet, and prepares containers as grants say.
 
-run              starts and stops the parts
+run              one configuration after the other
+parts            the parts of one agent
 kubelet          device plugins: kubelet's calls
 resource_claims  GPUs by ResourceClaims
 prepare          what a container needs before it starts
 cleanup          what is removed when a pod, the agent or Lamina goes
 limits           enforcement while containers run
 metrics          the Prometheus endpoint
-compat           labels, annotations and resources for tools of other systems
-node             the Node object and Lamina's configuration
+compat           the Node object: labels, annotations and resources for tools of other systems
 mig              MIG partitions
 mps              MPS daemons
 nvidia           configuration of NVIDIA's device plugin

@@ -10,6 +10,7 @@ from lamina.agent.cleanup.leftovers import reconcile
 from lamina.agent.cleanup.pod_watch import PodWatch
 from lamina.agent.cleanup.release import Releaser
 from lamina.agent.cleanup.survivors import PodProcesses, SurvivorPublisher
+from lamina.agent.compat.node_watch import NodeWatch
 from lamina.agent.compat.reconciler import CompatReconciler
 from lamina.agent.containers.libraries import FacadeLibraries
 from lamina.agent.containers.paths import HostPaths, write_limits
@@ -36,7 +37,6 @@ from lamina.agent.mig.label_partitioner import LabelPartitioner
 from lamina.agent.mig.maker import MigMaker, Ownership
 from lamina.agent.mps.lifecycle import DaemonLifecycle
 from lamina.agent.mps.sharing import mps_root, mps_sharing
-from lamina.agent.node.watch import NodeWatch
 from lamina.agent.nvidia.time_slices import TimeSliceManager, time_slice_events
 from lamina.agent.prepare.steps import PreparationSteps
 from lamina.agent.resource_claims.binding import ClaimBinding

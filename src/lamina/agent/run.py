@@ -14,10 +14,12 @@ from typing import Any
 
 from lamina.agent.containers.file_mount import provide_reserve, report_flags
 from lamina.agent.containers.libraries import FacadeLibraries, install_libraries
-from lamina.agent.node.configuration import ConfigurationSource
 from lamina.agent.nvidia.config_watch import NvidiaConfigWatch, last_good_config
 from lamina.agent.parts import COMPONENT, AgentPorts, Rules, make_parts, node_context
+from lamina.agent.state.observed import Observable
 from lamina.agent.state.settings import AgentSettings
+from lamina.config_source.last_good import read_or_last_good
+from lamina.config_source.live import LiveConfiguration, follow_source
 from lamina.configuration import Config
 from lamina.ports.clock import SystemClock
 from lamina.ports.files import Files, kept_open
@@ -49,34 +51,42 @@ async def run(settings: AgentSettings) -> None:
         host=LinuxHost(),
     )
     try:
-        config = await configuration_source(settings, ports).read()
-        await run_agent(settings, config, ports, stop)
+        configuration = await read_configuration(settings, ports)
+        await run_agent(settings, configuration, ports, stop)
     finally:
         await nvml.close()
         await kube.close()
 
 
-def configuration_source(settings: AgentSettings, ports: AgentPorts) -> ConfigurationSource:
-    return ConfigurationSource(
-        ports.kube, settings.config, ports.clock, settings.configuration, ports.files, ports.aside
-    )
+async def read_configuration(settings: AgentSettings, ports: AgentPorts) -> LiveConfiguration:
+    return await read_or_last_good(settings.config, ports.kube, settings.configuration, ports.files, ports.aside)
 
 
-async def run_agent(settings: AgentSettings, config: Config, ports: AgentPorts, stop: asyncio.Event) -> None:
-    """Run the agent until `stop` is set, starting with `config`. `settings` are checked."""
+async def run_agent(
+    settings: AgentSettings, configuration: LiveConfiguration, ports: AgentPorts, stop: asyncio.Event
+) -> None:
+    """Run the agent until `stop` is set, starting with `configuration`. `settings` are checked."""
     assert settings.facade_dir is not None
     with ports.files.only_user(settings.state_dir):
         report_flags(settings.containers, ports.mounts)
         provide_reserve(settings.containers, ports.mounts)
         libraries = install_libraries(settings.facade_dir, settings.libraries, ports.files, settings.driver)
         with kept_open(settings.libraries):
-            await _run_configurations(settings, config, ports, libraries, stop)
+            await _run_configurations(settings, configuration, ports, libraries, stop)
 
 
 async def _run_configurations(
-    settings: AgentSettings, config: Config, ports: AgentPorts, libraries: FacadeLibraries, stop: asyncio.Event
+    settings: AgentSettings,
+    configuration: LiveConfiguration,
+    ports: AgentPorts,
+    libraries: FacadeLibraries,
+    stop: asyncio.Event,
 ) -> None:
     """Run the agent under one configuration after the other, until `stop` is set."""
+    configs = Observable(configuration.value)
+    configuration.listeners.append(lambda: configs.set(configuration.value))
+    follow = partial(follow_source, settings.config, ports.kube, ports.clock, configuration, None, ports.aside)
+    following = asyncio.create_task(keep_running("configuration", follow, ports.clock, ports.aside))
     nvidia = NvidiaConfigWatch(
         ports.kube,
         settings.node,
@@ -86,16 +96,19 @@ async def _run_configurations(
         ports.aside,
         namespace=settings.nvidia_namespace,
     )
-    first = Rules(config, await nvidia.current(config))
-    source = configuration_source(settings, ports)
-    work: Callable[[], Awaitable[None]] = partial(_run_parts, settings, first, ports, libraries)
-    rules: Rules | None = first
-    while rules is not None:
-        rules = await _until_changed(work, partial(_next_rules, rules, source, nvidia), stop, ports)
-        if rules is not None:
-            # At the start a sentence says what is wrong. Later the agent goes on, because the next rules may be better.
-            run_next = partial(_run_parts, settings, rules, ports, libraries)
-            work = partial(keep_running, "start", run_next, ports.clock, ports.aside)
+    try:
+        first = Rules(configs.value, await nvidia.current(configs.value))
+        work: Callable[[], Awaitable[None]] = partial(_run_parts, settings, first, ports, libraries)
+        rules: Rules | None = first
+        while rules is not None:
+            rules = await _until_changed(work, partial(_next_rules, rules, configs, nvidia), stop, ports)
+            if rules is not None:
+                # At the start a sentence says what is wrong. Later the agent goes on, as the next rules may be better.
+                run_next = partial(_run_parts, settings, rules, ports, libraries)
+                work = partial(keep_running, "start", run_next, ports.clock, ports.aside)
+    finally:
+        following.cancel()
+        await asyncio.gather(following, return_exceptions=True)
     log.info("The agent of node %s has stopped", settings.node)
 
 
@@ -110,7 +123,7 @@ async def _until_changed(
     Raises what `work` raises.
     """
     stopped = asyncio.create_task(stop.wait())
-    next_rules = asyncio.create_task(keep_running("configuration", following, ports.clock, ports.aside))
+    next_rules = asyncio.create_task(keep_running("next configuration", following, ports.clock, ports.aside))
     working = asyncio.ensure_future(work())
     tasks: list[asyncio.Future[Any]] = [stopped, next_rules, working]
     try:
@@ -133,9 +146,9 @@ async def _run_parts(settings: AgentSettings, rules: Rules, ports: AgentPorts, l
             group.create_task(keep_running(name, part.run, ports.clock, ports.aside))
 
 
-async def _next_rules(rules: Rules, source: ConfigurationSource, nvidia: NvidiaConfigWatch) -> Rules:
+async def _next_rules(rules: Rules, configs: Observable[Config], nvidia: NvidiaConfigWatch) -> Rules:
     """The next rules that differ from these."""
-    config = asyncio.create_task(source.next_change(rules.config))
+    config = asyncio.create_task(_next_config(rules.config, configs))
     applied = asyncio.create_task(nvidia.next_change(rules.config, rules.nvidia))
     try:
         await asyncio.wait([config, applied], return_when=asyncio.FIRST_COMPLETED)
@@ -146,3 +159,11 @@ async def _next_rules(rules: Rules, source: ConfigurationSource, nvidia: NvidiaC
         config.cancel()
         applied.cancel()
         await asyncio.gather(config, applied, return_exceptions=True)
+
+
+async def _next_config(current: Config, configs: Observable[Config]) -> Config:
+    version, config = -1, current
+    while config == current:
+        version, config = await configs.after(version)
+    log.info("The configuration changed")
+    return config

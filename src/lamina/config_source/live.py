@@ -64,7 +64,7 @@ class LiveConfiguration:
 
 async def read_file(path: Path) -> LiveConfiguration:
     """The configuration in a file. Raises BadInput."""
-    text = await asyncio.to_thread(read_text, path)
+    text = await asyncio.to_thread(read_text, path, "the configuration")
     return LiveConfiguration(_load(text, str(path)), text)
 
 
@@ -77,13 +77,26 @@ async def read_config_map(kube: Kube) -> LiveConfiguration:
     return LiveConfiguration(_load(text, _SOURCE), text)
 
 
+async def read_source(path: Path | None, kube: Kube) -> LiveConfiguration:
+    """The configuration in the file or, without one, in the ConfigMap. Raises BadInput, Outside."""
+    return await read_config_map(kube) if path is None else await read_file(path)
+
+
+def refuse(set_aside: SetAside, path: Path | None, refusal: str) -> None:
+    """Say once why the newest text in the file, or in the ConfigMap, is refused; nothing if `refusal` is empty."""
+    kind, name = (CONFIG_MAPS.plural, f"{NAMESPACE}/{NAME}") if path is None else ("configuration", str(path))
+    if not refusal:
+        set_aside.forget(kind, name)
+    elif set_aside.add(kind, name, BadInput(refusal)):
+        log.error("Refused the configuration; the last accepted one stays in force: %s", refusal)
+
+
 async def follow_file(path: Path, configuration: LiveConfiguration, clock: Clock, set_aside: SetAside) -> None:
     """Update the configuration whenever the file changes, until canceled."""
 
     async def update() -> None:
-        text = await asyncio.to_thread(read_text, path)
-        if refusal := configuration.update(text, str(path)):
-            set_aside.add("configuration", str(path), BadInput(refusal))
+        configuration.update(await asyncio.to_thread(read_text, path, "the configuration"), str(path))
+        refuse(set_aside, path, configuration.refusal)
 
     failures = FailureLog(log, "The configuration is unchanged: %s")
     await poll(update, clock, every_s=_FILE_POLL_S, delay_s=_FILE_POLL_S, failures=failures, on=BadInput)
@@ -116,8 +129,7 @@ async def follow_config_map(
     async for kind, obj in follow(kube, clock, CONFIG_MAPS, namespace=NAMESPACE, fields=f"metadata.name={NAME}"):
         if kind in (ADDED, MODIFIED) and obj["metadata"]["name"] == NAME:
             problem = _update(configuration, obj)
-            if problem:
-                set_aside.add(CONFIG_MAPS.plural, f"{NAMESPACE}/{NAME}", BadInput(problem))
+            refuse(set_aside, None, configuration.refusal)
             if events is not None:
                 await _record(kube, obj, configuration.text, clock.wall(), set_aside)
             if events is not None and problem:

@@ -11,7 +11,7 @@ import yaml
 
 from lamina import configuration
 from lamina.agent.compat.desired import CompatMetadata, maintained_resources, metadata_patch, status_patch
-from lamina.agent.node.watch import observed_node
+from lamina.agent.compat.node_watch import observed_node
 from lamina.configuration import CONFIG_MAP, CONFIG_MAP_KEY, CONFIG_MAP_NAMESPACE, Config
 from lamina.configuration.config_map import text_in
 from lamina.configuration.yaml_documents import load_mapping

@@ -57,9 +57,9 @@ class OfferState(Struct, frozen=True, kw_only=True):
     """How native devices, and so MIG devices, are shared."""
     mig_strategy: str = NONE
     selected: bool
-    """Whether the node's labels let it offer its GPUs. Set by `node.watch`."""
+    """Whether the node's labels let it offer its GPUs. Set by `compat.node_watch`."""
     cordoned: Set[str] | None = frozenset()
-    """GPUs that no new container may get. Set by `node.watch`."""
+    """GPUs that no new container may get. Set by `compat.node_watch`."""
     labelled: Set[str] | None = frozenset()
     """GPUs that the node's label partitions, so that no grant may. Set by `mig.label_partitioner`."""
     to_partition: Set[str] = frozenset()

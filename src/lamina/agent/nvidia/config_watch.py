@@ -14,8 +14,8 @@ from pathlib import Path
 import msgspec
 
 from lamina.agent.nvidia.config_source import ConfigSource, find_source, read_applied
-from lamina.agent.state.last_good_file import LastGoodFile
 from lamina.agent.state.nvidia_config import NO_CONFIG, AppliedConfig
+from lamina.config_source.last_good import LastGoodFile
 from lamina.configuration import Config
 from lamina.configuration.nvidia.choice import LABEL
 from lamina.errors import BadInput, Outside

@@ -1,8 +1,8 @@
 """Watches the Node object: whether its labels select the node, which GPUs are cordoned, and what the agent wrote on it.
 
 A node that its labels assign to another system offers nothing from then on and loses its compatibility labels before
-its agent is removed. A GPU is cordoned by the node's annotation `hami.io/device-cordon`, a comma-separated list of
-UUIDs, as in HAMi.
+its agent is removed. A GPU is cordoned by the annotation `CORDON` of the node, a
+comma-separated list of UUIDs.
 """
 
 import logging
