@@ -8,7 +8,7 @@ from prometheus_client.metrics_core import Metric
 from docs.generate.markdown import code, page, table
 from lamina.agent.chargeback.book import EMPTY
 from lamina.agent.metrics import families
-from lamina.agent.metrics.chargeback_families import account_families, history_families, idle_family, price_family
+from lamina.agent.metrics.families import account_families, history_families, idle_family, price_family
 from lamina.configuration import DEFAULT
 from lamina.controller.compatibility import families as compat_families
 from lamina.controller.metrics import Metrics

@@ -7,9 +7,9 @@ from typing import Any
 
 from msgspec import structs
 
-from lamina.agent.devices.usage import devices_in_use
 from lamina.agent.inventory.offer_store import NodeOfferStore
 from lamina.agent.inventory.reducer import OfferState
+from lamina.agent.inventory.usage import devices_in_use
 from lamina.agent.nvidia.time_slices import TimeSliceManager
 from lamina.agent.prepare.plan import WriteLimits
 from lamina.agent.resource_claims.daemons import ClaimDaemons

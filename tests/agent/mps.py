@@ -5,10 +5,10 @@ from pathlib import Path
 
 from msgspec import structs
 
-from lamina.agent.devices.native_devices import NativeKind
-from lamina.agent.devices.usage import devices_in_use
+from lamina.agent.inventory.native_devices import NativeKind
 from lamina.agent.inventory.offer_store import NodeOfferStore
 from lamina.agent.inventory.reducer import OfferState
+from lamina.agent.inventory.usage import devices_in_use
 from lamina.agent.mps.daemons import DaemonSupervisor, SharedGpus
 from lamina.agent.mps.lifecycle import DaemonJournal, DaemonLifecycle
 from lamina.agent.state.gpu_health import ObservedGpu

@@ -8,33 +8,31 @@ from typing import Any
 
 from msgspec import structs
 
-from lamina.agent.chargeback.pod_owners import PodOwners
 from lamina.agent.cleanup.pod_watch import PodWatch
 from lamina.agent.cleanup.release import Releaser
 from lamina.agent.cleanup.survivors import PodProcesses, SurvivorPublisher
 from lamina.agent.containers.cdi import file_name
-from lamina.agent.containers.libraries import PRELOAD, FacadeLibraries
-from lamina.agent.containers.paths import HostPaths, write_limits
+from lamina.agent.containers.paths import PRELOAD, FacadeLibraries, HostPaths, write_limits
 from lamina.agent.context import NodeContext
-from lamina.agent.devices.tickets import ticket_kinds
-from lamina.agent.devices.usage import devices_in_use
 from lamina.agent.inventory.builder import OnDemandInstances
 from lamina.agent.inventory.offer_store import NodeOfferStore
 from lamina.agent.inventory.reducer import OfferState
+from lamina.agent.inventory.tickets import ticket_kinds
+from lamina.agent.inventory.usage import devices_in_use
 from lamina.agent.limits.container_resizer import ContainerResizer
-from lamina.agent.limits.process_owners import ProcessOwners
+from lamina.agent.limits.driver_reports import ProcessOwners
 from lamina.agent.mig.grant_partitioner import GrantPartitioner
 from lamina.agent.mig.maker import MigMaker, Ownership
 from lamina.agent.mps.daemons import DaemonSupervisor, SharedGpus
 from lamina.agent.mps.lifecycle import DaemonJournal, DaemonLifecycle
 from lamina.agent.mps.sharing import GrantClients
 from lamina.agent.prepare.plan import WriteLimits
+from lamina.agent.prepare.preparers import TicketPreparer
 from lamina.agent.prepare.steps import PreparationSteps
-from lamina.agent.prepare.ticket_preparer import TicketPreparer
 from lamina.agent.resource_claims.dra_devices import Doors
 from lamina.agent.state.cluster import ClusterClient
 from lamina.agent.state.gpu_health import ObservedGpu
-from lamina.agent.state.nvidia_config import AppliedConfig
+from lamina.agent.state.observed import AppliedConfig, PodOwners
 from lamina.agent.state.record import Record
 from lamina.agent.state.settings import AgentSettings
 from lamina.configuration import DEFAULT

@@ -11,7 +11,6 @@ import grpc
 import pytest
 from msgspec import structs
 
-from lamina.agent.chargeback.pod_owners import PodOwners
 from lamina.agent.cleanup import pod_watch
 from lamina.agent.cleanup.leftovers import reconcile
 from lamina.agent.cleanup.pod_watch import PodWatch
@@ -19,9 +18,10 @@ from lamina.agent.compat import node_watch
 from lamina.agent.inventory.monitor import CheckedNvml
 from lamina.agent.mig import grant_partitioner
 from lamina.agent.mps.daemons import DaemonSupervisor
-from lamina.agent.nvidia import config_source
-from lamina.agent.prepare import ticket_preparer
+from lamina.agent.nvidia import config_watch
+from lamina.agent.prepare import preparers
 from lamina.agent.state import cluster
+from lamina.agent.state.observed import PodOwners
 from lamina.config_source import live
 from lamina.configuration import DEFAULT
 from lamina.ports.files import Files
@@ -199,7 +199,7 @@ async def test_a_configuration(running: MinedAgent, monkeypatch: pytest.MonkeyPa
 
 
 async def test_a_configuration_of_nvidia_s_plugin(running: MinedAgent, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(config_source, "load", raising(lambda _, where: "mps" in where, config_source.load))
+    monkeypatch.setattr(config_watch, "load", raising(lambda _, where: "mps" in where, config_watch.load))
     await running.kube.patch(NODES, running.node.name, {"metadata": {"labels": {LABEL: "mps"}}})
     await running.until(lambda: running.aside.counts.get("configuration of NVIDIA's plugin"))
     await running.kube.patch(NODES, running.node.name, {"metadata": {"labels": {LABEL: "sliced"}}})
@@ -217,8 +217,8 @@ async def test_a_node_object(running: MinedAgent, monkeypatch: pytest.MonkeyPatc
 
 async def test_a_container_that_starts(running: MinedAgent, monkeypatch: pytest.MonkeyPatch) -> None:
     """Kubelet gets a sentence to show on the pod."""
-    plan = ticket_preparer.make_plan
-    monkeypatch.setattr(ticket_preparer, "make_plan", raising(lambda _, pod, *__: pod.name == BAD, plan))
+    plan = preparers.make_plan
+    monkeypatch.setattr(preparers, "make_plan", raising(lambda _, pod, *__: pod.name == BAD, plan))
     await running.node.pod(BAD, container("main"))
     with pytest.raises(grpc.RpcError) as caught:
         await running.started(BAD, "ticket-0")

@@ -7,20 +7,20 @@ import msgspec
 import pytest
 
 from lamina import configuration
-from lamina.agent.compat.desired import (
+from lamina.agent.compat.node_watch import _trim, observed_node
+from lamina.agent.compat.reconciler import (
     PLENTY,
     CompatMetadata,
+    CompatReconciler,
     desired_amounts,
     desired_metadata,
     format_quantity,
     metadata_patch,
 )
-from lamina.agent.compat.node_watch import _trim, observed_node
-from lamina.agent.compat.reconciler import CompatReconciler
-from lamina.agent.devices.tickets import ticket_kinds
 from lamina.agent.inventory.builder import build_inventory
 from lamina.agent.inventory.offer_store import NodeOfferStore
 from lamina.agent.inventory.reducer import OfferState
+from lamina.agent.inventory.tickets import ticket_kinds
 from lamina.agent.state.gpu_health import ObservedGpu
 from lamina.agent.state.observed import Observable, ObservedNode
 from lamina.core.gpus import Gpu, Inventory, NativeResource

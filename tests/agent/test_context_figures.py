@@ -8,8 +8,7 @@ from contextlib import asynccontextmanager
 import pytest
 
 from lamina.agent.containers.paths import folder_name
-from lamina.agent.limits.arbitration import ArbitrationLoop
-from lamina.agent.limits.context_figures import LATE_S
+from lamina.agent.limits.arbitration import LATE_S, ArbitrationLoop
 from lamina.enforcement import DeviceLimit, Limits, layout, write_container
 from lamina.ports.host import ProcessIdentity
 from lamina.ports.nvml import GpuProcess

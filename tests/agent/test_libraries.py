@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from lamina.agent.containers import cdi
-from lamina.agent.containers.libraries import PRELOAD, FacadeLibraries, install_libraries, remove_unused
+from lamina.agent.containers.paths import PRELOAD, FacadeLibraries, install_libraries, remove_unused
 from lamina.agent.state.settings import COVER, LIBRARIES
 from lamina.errors import Outside
 from lamina.ports.files import Files, kept_open

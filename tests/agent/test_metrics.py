@@ -13,10 +13,10 @@ from msgspec import structs
 from prometheus_client.parser import text_string_to_metric_families
 
 from lamina.agent.containers.paths import write_limits
-from lamina.agent.devices.tickets import ticket_kinds
 from lamina.agent.inventory.monitor import CheckedNvml, GpuMonitor
 from lamina.agent.inventory.offer_store import NodeOfferStore
 from lamina.agent.inventory.reducer import OfferState
+from lamina.agent.inventory.tickets import ticket_kinds
 from lamina.agent.metrics import collection
 from lamina.agent.metrics.collection import UsageRates
 from lamina.agent.metrics.server import MetricsPage, MetricsServer

@@ -2,7 +2,7 @@
 
 import pytest
 
-from lamina.agent.devices.native_devices import counts_by_profile
+from lamina.agent.inventory.native_devices import counts_by_profile
 from lamina.core.gpu_facts import MigInstanceFacts
 from lamina.core.mig_cards import MIG_CARDS
 from lamina.core.mig_devices import MIXED, NO_STRATEGY, NONE, SINGLE, MigDevice

@@ -9,7 +9,7 @@ import grpc
 import pytest
 from msgspec import structs
 
-from lamina.agent.devices.native_devices import as_observed_gpus, units_by_resource
+from lamina.agent.inventory.native_devices import as_observed_gpus, units_by_resource
 from lamina.agent.mig.label_partitioner import FAILED, LABEL, RETRY_S, STATE, SUCCESS
 from lamina.agent.state.gpu_health import ObservedGpu
 from lamina.configuration import mig_parted

@@ -5,10 +5,10 @@ from pathlib import Path
 import pytest
 from msgspec import structs
 
-from lamina.agent.devices.native_devices import native_kind
+from lamina.agent.inventory.native_devices import native_kind
 from lamina.agent.inventory.offer_store import NodeOfferStore
 from lamina.agent.inventory.reducer import OfferState
-from lamina.agent.prepare.native_preparer import NativePreparer, NativeRules
+from lamina.agent.prepare.preparers import NativePreparer, NativeRules
 from lamina.configuration import DEFAULT
 from lamina.configuration.nvidia import NvidiaConfig
 from lamina.core.gpus import Mode

@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from lamina.agent.nvidia.config_watch import RETRY_S, SETTLE_S, NvidiaConfigWatch, last_good_config
-from lamina.agent.state.nvidia_config import NO_CONFIG
+from lamina.agent.state.observed import NO_CONFIG
 from lamina.configuration import DEFAULT
 from lamina.ports.clock import FakeClock
 from lamina.ports.files import Files

@@ -10,7 +10,7 @@ from pathlib import Path
 import grpc
 import pytest
 
-from lamina.agent.devices.tickets import KubeletDevice
+from lamina.agent.inventory.tickets import KubeletDevice
 from lamina.agent.kubelet.plugin import NoTickets, ResourcePlugin
 from lamina.agent.kubelet.registration import LOOK_S, MISCOUNTED_S, UNWATCHED_S, Registration
 from lamina.agent.state.observed import Observable

@@ -6,8 +6,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from lamina.agent.devices.native_devices import unit_uuid
-from lamina.agent.kubelet.native_plugin import prefer_connected, prefer_replicas
+from lamina.agent.inventory.native_devices import unit_uuid
+from lamina.agent.kubelet.plugin import prefer_connected, prefer_replicas
 
 GPUS = ("GPU-a", "GPU-b", "GPU-c")
 EVERY = [f"{gpu}::{n}" for gpu in GPUS for n in range(4)]

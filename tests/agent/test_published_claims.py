@@ -5,9 +5,9 @@ from pathlib import Path
 import pytest
 from msgspec import structs
 
-from lamina.agent.devices.usage import DevicesInUse
 from lamina.agent.inventory.offer_store import NodeOfferStore
 from lamina.agent.inventory.reducer import OfferState
+from lamina.agent.inventory.usage import DevicesInUse
 from lamina.configuration import DEFAULT
 from lamina.core.claims import HeldClaim
 from lamina.core.gpu_facts import MigInstanceFacts

@@ -4,7 +4,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from lamina.agent.devices.tickets import KubeletDevice, advertised_tickets
+from lamina.agent.inventory.tickets import KubeletDevice, advertised_tickets
 from lamina.core.gpus import Gpu, MigInstance, Mode
 from tests.agent.node import KIND, MEMORY, VGPU, container, share
 

@@ -4,10 +4,10 @@ from pathlib import Path
 
 import pytest
 
-from lamina.agent.devices.native_devices import NativeKind
-from lamina.agent.devices.usage import DevicesInUse, GpuUse
+from lamina.agent.inventory.native_devices import NativeKind
 from lamina.agent.inventory.offer_store import NodeOfferStore
 from lamina.agent.inventory.reducer import OfferState
+from lamina.agent.inventory.usage import DevicesInUse, GpuUse
 from lamina.agent.nvidia.time_slices import REFRESH_S, RETRY_S, TimeSliceManager
 from lamina.agent.state.gpu_health import ObservedGpu
 from lamina.configuration import load

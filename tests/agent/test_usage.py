@@ -4,7 +4,7 @@ import itertools
 
 import pytest
 
-from lamina.agent.devices.usage import GpuUse, check_instances, check_uses, devices_in_use, is_free_for, may_join
+from lamina.agent.inventory.usage import GpuUse, check_instances, check_uses, devices_in_use, is_free_for, may_join
 from lamina.agent.state.holdings import Bound, Holding
 from lamina.core.gpus import Gpu, MigInstance, Mode
 from lamina.core.grants import ContainerGrant, Share

@@ -4,7 +4,7 @@ from typing import Any
 
 from lamina import configuration
 from lamina.admission.webhook_configuration import webhook_configuration
-from lamina.agent.devices.tickets import ticket_kinds
+from lamina.agent.inventory.tickets import ticket_kinds
 from lamina.controller import crds
 from lamina.core.gpus import Gpu, Inventory
 from lamina.core.grants import Grant, grant_name

@@ -5,7 +5,7 @@ from collections.abc import AsyncIterator, Iterable, Mapping
 from contextlib import asynccontextmanager
 
 from bench.control_plane import ControlPlane
-from lamina.agent.compat.desired import desired_amounts
+from lamina.agent.compat.reconciler import desired_amounts
 from lamina.configuration import CONFIG_MAP_NAMESPACE, DEFAULT
 from lamina.controller import crds
 from lamina.core.gpus import Inventory

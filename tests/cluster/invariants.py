@@ -10,7 +10,7 @@ from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from typing import NamedTuple
 
-from lamina.agent.devices.native_devices import all_native, is_mig_device
+from lamina.agent.inventory.native_devices import all_native, is_mig_device
 from lamina.agent.state.holdings import Bound, Holding, Instance, PreparedClaim, instance_of
 from lamina.core.gpus import BY_GRANT, Gpu, Mode
 from lamina.core.grants import ContainerGrant, Grant

@@ -11,9 +11,9 @@ import jsonpatch
 import pytest
 
 from lamina.admission.webhook_configuration import match_expression
-from lamina.agent.compat.desired import CompatMetadata, desired_amounts, desired_metadata, metadata_patch
 from lamina.agent.compat.node_watch import _trim
-from lamina.agent.devices.tickets import ticket_kinds
+from lamina.agent.compat.reconciler import CompatMetadata, desired_amounts, desired_metadata, metadata_patch
+from lamina.agent.inventory.tickets import ticket_kinds
 from lamina.agent.metrics.families import families
 from lamina.agent.state.observed import ObservedNode
 from lamina.configuration import DEFAULT, Config

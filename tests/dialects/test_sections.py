@@ -5,7 +5,7 @@ import logging
 import msgspec
 import pytest
 
-from lamina.agent.compat.desired import PLENTY, desired_amounts, desired_metadata
+from lamina.agent.compat.reconciler import PLENTY, desired_amounts, desired_metadata
 from lamina.agent.metrics.families import families
 from lamina.configuration import DEFAULT, Config, load
 from lamina.configuration.form import form

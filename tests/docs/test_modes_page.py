@@ -9,7 +9,7 @@ import pytest
 import yaml
 
 from lamina.agent.kubelet.plugins import advertised_kinds
-from lamina.agent.state.nvidia_config import AppliedConfig
+from lamina.agent.state.observed import AppliedConfig
 from lamina.configuration import DEFAULT, nvidia
 from lamina.core.gpus import Mode
 from lamina.dialects import parse

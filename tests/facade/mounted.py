@@ -10,8 +10,7 @@ import pytest
 
 from lamina import native
 from lamina.agent.containers.cdi import file_name
-from lamina.agent.containers.libraries import FacadeLibraries, install_libraries
-from lamina.agent.containers.paths import HostPaths, write_limits
+from lamina.agent.containers.paths import FacadeLibraries, HostPaths, install_libraries, write_limits
 from lamina.agent.prepare.plan import PodRef, make_plan
 from lamina.agent.state.gpu_health import ObservedGpu
 from lamina.core.gpus import Mode

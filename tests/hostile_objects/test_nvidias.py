@@ -9,7 +9,7 @@ import pytest
 
 from lamina import configuration
 from lamina.agent.mig import label_partitioner
-from lamina.agent.nvidia.config_source import find_source, read_applied
+from lamina.agent.nvidia.config_watch import find_source, read_applied
 from lamina.configuration.nvidia.choice import LABEL
 from lamina.core.object_names import is_object_name
 from lamina.errors import BadInput

@@ -3,7 +3,7 @@
 import json
 from typing import Any
 
-from lamina.agent.compat.desired import PLENTY
+from lamina.agent.compat.reconciler import PLENTY
 from tests.scenarios.labs import Cluster
 from tests.seeds import piped, seed
 from tests.waiting import wait_until

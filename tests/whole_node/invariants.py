@@ -3,7 +3,7 @@
 from collections import defaultdict
 from pathlib import Path
 
-from lamina.agent.devices.native_devices import unit_uuid
+from lamina.agent.inventory.native_devices import unit_uuid
 from lamina.agent.mps.clients import MEMORY, PIPE, THREADS
 from lamina.core.gpus import Mode
 from lamina.core.grants import ContainerGrant

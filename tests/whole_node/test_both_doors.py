@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 from msgspec import structs
 
-from lamina.agent.devices import usage
+from lamina.agent.inventory import usage
 from lamina.agent.mig import grant_partitioner
 from lamina.agent.resource_claims import preparer
 from lamina.agent.resource_claims.dra_devices import Doors

@@ -10,8 +10,7 @@ from msgspec import structs
 from lamina.agent import parts
 from lamina.agent.cleanup.release import Releaser
 from lamina.agent.containers.paths import write_limits
-from lamina.agent.devices import usage
-from lamina.agent.inventory import reducer
+from lamina.agent.inventory import reducer, usage
 from lamina.agent.mig.grant_partitioner import GrantPartitioner
 from lamina.agent.mps import sharing
 from lamina.agent.mps.clients import client_edits

@@ -13,10 +13,9 @@ mig              MIG partitions
 mps              MPS daemons
 nvidia           configuration of NVIDIA's device plugin
 context          what all of these work with
-inventory        what the node offers
+inventory        what the node offers: device IDs and its Inventory
 containers       files of a container
 chargeback       what workloads held and used over time
-devices          device IDs
 state            the record, settings, and what was observed
 
 Each imports only what is below it; .importlinter has the exact order.

@@ -4,7 +4,7 @@ from dataclasses import dataclass
 
 from lamina.agent.containers.paths import HostPaths
 from lamina.agent.state.cluster import ClusterClient
-from lamina.agent.state.nvidia_config import AppliedConfig
+from lamina.agent.state.observed import AppliedConfig
 from lamina.agent.state.record import Record
 from lamina.agent.state.settings import AgentSettings
 from lamina.configuration import Config

@@ -5,32 +5,29 @@ import logging
 from dataclasses import dataclass, field
 from typing import NamedTuple, Protocol
 
-from lamina.agent.chargeback.pod_owners import PodOwners
 from lamina.agent.cleanup.leftovers import reconcile
 from lamina.agent.cleanup.pod_watch import PodWatch
 from lamina.agent.cleanup.release import Releaser
 from lamina.agent.cleanup.survivors import PodProcesses, SurvivorPublisher
 from lamina.agent.compat.node_watch import NodeWatch
 from lamina.agent.compat.reconciler import CompatReconciler
-from lamina.agent.containers.libraries import FacadeLibraries
-from lamina.agent.containers.paths import HostPaths, write_limits
+from lamina.agent.containers.paths import FacadeLibraries, HostPaths, write_limits
 from lamina.agent.context import NodeContext
-from lamina.agent.devices.tickets import ticket_kinds
-from lamina.agent.devices.usage import DevicesInUse, devices_in_use
 from lamina.agent.inventory.monitor import CheckedNvml, GpuMonitor, health_events
 from lamina.agent.inventory.offer_store import NodeOfferStore
 from lamina.agent.inventory.publisher import InventoryPublisher, InventoryWatch
 from lamina.agent.inventory.reducer import OfferState
+from lamina.agent.inventory.tickets import ticket_kinds
+from lamina.agent.inventory.usage import DevicesInUse, devices_in_use
 from lamina.agent.kubelet.claim_plugin import ClaimHealth, ClaimPlugin, ClaimRegistration
 from lamina.agent.kubelet.plugins import Mechanisms, MigPlugins, Plugins, advertised_kinds
 from lamina.agent.limits.arbitration import ArbitrationLoop
 from lamina.agent.limits.container_resizer import ContainerResizer
 from lamina.agent.limits.driver_limits import DriverLimits
-from lamina.agent.limits.driver_reports import DriverReports
+from lamina.agent.limits.driver_reports import DriverReports, ProcessOwners
 from lamina.agent.limits.memory_refusals import FileEvents, RefusalEvents
-from lamina.agent.limits.process_owners import ProcessOwners
 from lamina.agent.metrics.accountant import Accountant
-from lamina.agent.metrics.node_readings import NodeReader
+from lamina.agent.metrics.collection import NodeReader
 from lamina.agent.metrics.server import MetricsPage, MetricsServer
 from lamina.agent.mig.grant_partitioner import GrantPartitioner
 from lamina.agent.mig.label_partitioner import LabelPartitioner
@@ -47,8 +44,7 @@ from lamina.agent.resource_claims.preparer import ClaimPreparer
 from lamina.agent.resource_claims.publisher import SlicePublisher, SliceWatch
 from lamina.agent.resource_claims.release import ClaimReleaser
 from lamina.agent.state.cluster import ClusterClient
-from lamina.agent.state.nvidia_config import AppliedConfig
-from lamina.agent.state.observed import Observable, ObservedNode
+from lamina.agent.state.observed import AppliedConfig, Observable, ObservedNode, PodOwners
 from lamina.agent.state.record import Record
 from lamina.agent.state.settings import AgentSettings
 from lamina.configuration import Config

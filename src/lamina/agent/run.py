@@ -13,7 +13,7 @@ from functools import partial
 from typing import Any
 
 from lamina.agent.containers.file_mount import provide_reserve, report_flags
-from lamina.agent.containers.libraries import FacadeLibraries, install_libraries
+from lamina.agent.containers.paths import FacadeLibraries, install_libraries
 from lamina.agent.nvidia.config_watch import NvidiaConfigWatch, last_good_config
 from lamina.agent.parts import COMPONENT, AgentPorts, Rules, make_parts, node_context
 from lamina.agent.state.observed import Observable

@@ -10,8 +10,8 @@ from collections.abc import AsyncIterator
 import yaml
 
 from lamina import configuration
-from lamina.agent.compat.desired import CompatMetadata, maintained_resources, metadata_patch, status_patch
 from lamina.agent.compat.node_watch import observed_node
+from lamina.agent.compat.reconciler import CompatMetadata, maintained_resources, metadata_patch, status_patch
 from lamina.configuration import CONFIG_MAP, CONFIG_MAP_KEY, CONFIG_MAP_NAMESPACE, Config
 from lamina.configuration.config_map import text_in
 from lamina.configuration.yaml_documents import load_mapping

@@ -11,16 +11,15 @@ from prometheus_client import CollectorRegistry, generate_latest
 from prometheus_client.parser import text_string_to_metric_families
 from prometheus_client.registry import Collector
 
-from lamina.agent.chargeback.journal import AccountJournal
-from lamina.agent.chargeback.pod_owners import PodOwners
 from lamina.agent.containers.paths import write_limits
-from lamina.agent.devices.tickets import ticket_kinds
 from lamina.agent.inventory.offer_store import NodeOfferStore
 from lamina.agent.inventory.reducer import OfferState
-from lamina.agent.metrics.accountant import Accountant, usage_samples
-from lamina.agent.metrics.chargeback_families import account_families, history_families, idle_family
-from lamina.agent.metrics.node_readings import NodeReader
+from lamina.agent.inventory.tickets import ticket_kinds
+from lamina.agent.metrics.accountant import Accountant, AccountJournal, usage_samples
+from lamina.agent.metrics.collection import NodeReader
+from lamina.agent.metrics.families import account_families, history_families, idle_family
 from lamina.agent.state.gpu_health import ObservedGpu
+from lamina.agent.state.observed import PodOwners
 from lamina.configuration import DEFAULT
 from lamina.core.grants import ComputePolicy
 from lamina.core.workloads import Workload

@@ -16,8 +16,7 @@ from fnmatch import fnmatchcase
 from pathlib import Path
 
 from lamina.agent.containers import cdi
-from lamina.agent.containers.libraries import remove_unused
-from lamina.agent.containers.paths import folder_name, folder_names
+from lamina.agent.containers.paths import folder_name, folder_names, remove_unused
 from lamina.agent.context import NodeContext
 from lamina.agent.state.settings import AgentSettings
 from lamina.ports.files import TEMPORARY, Files

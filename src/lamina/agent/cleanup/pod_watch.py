@@ -2,11 +2,11 @@
 
 from typing import Protocol
 
-from lamina.agent.chargeback.pod_owners import NO_OWNER, PodOwners
 from lamina.agent.cleanup.survivors import SurvivorPublisher
 from lamina.agent.context import NodeContext
-from lamina.agent.devices.tickets import ticket_kinds
+from lamina.agent.inventory.tickets import ticket_kinds
 from lamina.agent.state.cluster import requested
+from lamina.agent.state.observed import NO_OWNER, PodOwners
 from lamina.core.pod_status import has_terminated, is_over
 from lamina.core.sizes import RESIZE_STATUS
 from lamina.ports.kube import PODS, Object, follow

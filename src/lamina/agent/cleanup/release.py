@@ -20,8 +20,7 @@ from contextlib import suppress
 
 from lamina.agent.cleanup.survivors import PodProcesses
 from lamina.agent.containers import cdi
-from lamina.agent.containers.libraries import remove_unused
-from lamina.agent.containers.paths import folder_name
+from lamina.agent.containers.paths import folder_name, remove_unused
 from lamina.agent.context import NodeContext
 from lamina.agent.state.holdings import Bound, Holding
 from lamina.errors import Outside

@@ -20,7 +20,7 @@ from pathlib import Path
 
 from lamina.agent.containers.paths import USAGE, folder_name
 from lamina.agent.context import NodeContext
-from lamina.agent.devices.native_devices import all_native
+from lamina.agent.inventory.native_devices import all_native
 from lamina.agent.state.holdings import Bound, Holding
 from lamina.core.survivors import MAX_SURVIVORS, Survivor
 from lamina.enforcement.open_usage import is_in_use

@@ -5,10 +5,10 @@ from typing import Any
 
 from msgspec import structs
 
-from lamina.agent.devices.native_devices import NativeKind
-from lamina.agent.devices.tickets import TicketKind
-from lamina.agent.devices.usage import DevicesInUse
+from lamina.agent.inventory.native_devices import NativeKind
 from lamina.agent.inventory.reducer import Devices, OfferState, advertise, no_offer
+from lamina.agent.inventory.tickets import TicketKind
+from lamina.agent.inventory.usage import DevicesInUse
 from lamina.agent.state.gpu_health import ObservedGpu
 from lamina.agent.state.observed import Observable
 from lamina.core.gpus import Inventory

@@ -12,7 +12,8 @@ from typing import NamedTuple
 
 from msgspec import Struct, structs
 
-from lamina.agent.devices.native_devices import (
+from lamina.agent.inventory.builder import OnDemandInstances, build_inventory, empty_inventory
+from lamina.agent.inventory.native_devices import (
     NativeKind,
     Unit,
     advertised_devices,
@@ -21,9 +22,8 @@ from lamina.agent.devices.native_devices import (
     native_kind,
     units_by_resource,
 )
-from lamina.agent.devices.tickets import KubeletDevice, TicketKind, advertised_tickets
-from lamina.agent.devices.usage import DevicesInUse, GpuUse, accepts_grants, is_free_for, with_usage
-from lamina.agent.inventory.builder import OnDemandInstances, build_inventory, empty_inventory
+from lamina.agent.inventory.tickets import KubeletDevice, TicketKind, advertised_tickets
+from lamina.agent.inventory.usage import DevicesInUse, GpuUse, accepts_grants, is_free_for, with_usage
 from lamina.agent.state.gpu_health import ObservedGpu
 from lamina.configuration import NodeSettings
 from lamina.core.borrowers import DisplacedBorrower

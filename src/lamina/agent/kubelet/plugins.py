@@ -11,19 +11,16 @@ from typing import NamedTuple
 
 from lamina.agent.cleanup.release import Releaser
 from lamina.agent.context import NodeContext
-from lamina.agent.devices.native_devices import NativeKind, native_kind, native_kinds
-from lamina.agent.devices.tickets import KubeletDevice, TicketKind, ticket_kinds
+from lamina.agent.inventory.native_devices import NativeKind, native_kind, native_kinds
 from lamina.agent.inventory.offer_store import NodeOfferStore
-from lamina.agent.kubelet.native_plugin import NativeAllocationPolicy
-from lamina.agent.kubelet.plugin import AllocationPolicy, NoTickets, Preparer, ResourcePlugin
+from lamina.agent.inventory.tickets import KubeletDevice, TicketKind, ticket_kinds
+from lamina.agent.kubelet.plugin import AllocationPolicy, NativeAllocationPolicy, NoTickets, Preparer, ResourcePlugin
 from lamina.agent.kubelet.registration import Registration
 from lamina.agent.mps.clients import ClientEdits
 from lamina.agent.mps.sharing import GrantClients
-from lamina.agent.prepare.native_preparer import NativePreparer, NativeRules, StaleDevicePreparer
+from lamina.agent.prepare.preparers import NativePreparer, NativeRules, StaleDevicePreparer, TicketPreparer
 from lamina.agent.prepare.steps import PreparationSteps
-from lamina.agent.prepare.ticket_preparer import TicketPreparer
-from lamina.agent.state.nvidia_config import AppliedConfig
-from lamina.agent.state.observed import Observable, ObservedNode
+from lamina.agent.state.observed import AppliedConfig, Observable, ObservedNode
 from lamina.configuration import Config
 from lamina.configuration.nvidia import NvidiaConfig
 from lamina.core.gpus import NATIVE_MODES, Mode

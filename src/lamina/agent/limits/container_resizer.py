@@ -13,7 +13,7 @@ from msgspec import structs
 
 from lamina.agent.containers.paths import LIMITS, folder_name
 from lamina.agent.context import NodeContext
-from lamina.agent.limits.process_owners import ProcessOwners
+from lamina.agent.limits.driver_reports import ProcessOwners
 from lamina.agent.state.holdings import Bound
 from lamina.core.grants import ContainerGrant
 from lamina.core.quantities import MIB

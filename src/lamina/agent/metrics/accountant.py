@@ -5,21 +5,71 @@ Only what is on disk is served. A counter that went back when the agent starts a
 
 import logging
 from collections.abc import Iterator, Mapping, Sequence
+from pathlib import Path
+
+import msgspec
+from msgspec import Struct
 
 from lamina.agent.chargeback.amounts import AccountedGpu, UsageSample
-from lamina.agent.chargeback.book import AccountBook, idle_pods
-from lamina.agent.chargeback.histories import Histories, HistoryKey, MomentaryUse
-from lamina.agent.chargeback.journal import AccountJournal, WrittenAccounts
-from lamina.agent.chargeback.pod_owners import PodOwners
+from lamina.agent.chargeback.book import EMPTY, AccountBook, BookState, idle_pods
+from lamina.agent.chargeback.histories import ContainerHistory, Histories, HistoryKey, MomentaryUse
 from lamina.agent.context import NodeContext
 from lamina.agent.inventory.offer_store import NodeOfferStore
-from lamina.agent.metrics.node_readings import NodeReader
+from lamina.agent.metrics.collection import NodeReader
+from lamina.agent.state.observed import PodOwners
 from lamina.core.quantities import MIB
 from lamina.core.workloads import UNKNOWN
 from lamina.dialects.samples import MigSample, ShareSample
+from lamina.ports.files import Files
 from lamina.ports.polling import FailureLog, poll
 
 log = logging.getLogger(__name__)
+
+_VERSION = 1
+
+
+class WrittenAccounts(Struct, frozen=True, kw_only=True):
+    """The accounts of workloads, and the histories of their containers."""
+
+    book: BookState = EMPTY
+    histories: tuple[ContainerHistory, ...] = ()
+
+
+NOTHING_WRITTEN = WrittenAccounts()
+
+
+class _File(WrittenAccounts, frozen=True, kw_only=True):
+    version: int
+
+
+class AccountJournal:
+    """One file, which is always whole."""
+
+    def __init__(self, path: Path, files: Files) -> None:
+        self._path = path
+        self._files = files
+
+    def read(self) -> WrittenAccounts:
+        """What was written last. Accounts begin at zero where that cannot be used. Raises Outside."""
+        content = self._files.read(self._path)
+        if content is None:
+            return NOTHING_WRITTEN
+        try:
+            file = msgspec.json.decode(content, type=_File)
+        except (msgspec.DecodeError, UnicodeDecodeError) as problem:
+            log.warning("Accounts of workloads begin at zero, because %s cannot be used: %s", self._path, problem)
+            return NOTHING_WRITTEN
+        if file.version != _VERSION:
+            log.warning("Accounts of workloads begin at zero, because %s has version %s", self._path, file.version)
+            return NOTHING_WRITTEN
+        return WrittenAccounts(book=file.book, histories=file.histories)
+
+    def write(self, accounts: WrittenAccounts) -> None:
+        """Raises Outside."""
+        self._files.write(
+            self._path, msgspec.json.encode(_File(version=_VERSION, book=accounts.book, histories=accounts.histories))
+        )
+
 
 EVERY_S = 15.0
 

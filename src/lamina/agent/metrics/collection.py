@@ -1,10 +1,16 @@
-"""Collects what the node's containers use at one moment: from the record, their directories, and NVML.
+"""Collects what the node's GPUs, MIG devices and containers use at one moment: from NVML, the record, and directories.
 
 A container has samples from the moment it is prepared until it is released; one that never used its GPU has
 zeros. Usage files are the tenants' own; one that cannot be read counts as one that says nothing.
+
+Containers that share a GPU by time alone or by MPS have no account of their own, so the driver is asked which processes
+are on it; their cgroups name the pods. A pod's number is reported only if every process on the GPU is known; otherwise
+some usage would be missing.
 """
 
+import asyncio
 from collections.abc import Iterable, Mapping, Sequence
+from contextlib import suppress
 from itertools import chain, repeat
 from pathlib import Path
 from typing import NamedTuple
@@ -12,8 +18,10 @@ from typing import NamedTuple
 import msgspec
 
 from lamina.agent.containers.paths import ARBITER, LIMITS, USAGE, HostPaths, folder_name
+from lamina.agent.context import NodeContext
+from lamina.agent.inventory.offer_store import NodeOfferStore
 from lamina.agent.state.gpu_health import ObservedGpu
-from lamina.agent.state.holdings import Bound, Holding
+from lamina.agent.state.holdings import Bound, Holding, claim_holdings
 from lamina.core.mig_cards import mig_card
 from lamina.core.mps import MpsDaemon
 from lamina.core.quantities import MIB
@@ -21,9 +29,11 @@ from lamina.dialects.samples import Enforcer, MigSample, ShareSample
 from lamina.enforcement import DeviceLimit, Usage, read_limits, read_usage
 from lamina.enforcement.launch_windows import read_window_lengths
 from lamina.enforcement.layout import KINDS
-from lamina.errors import LaminaError
+from lamina.errors import LaminaError, Outside
+from lamina.ports.cgroups import is_of_pod
 from lamina.ports.files import Files
-from lamina.ports.nvml import GpuReading
+from lamina.ports.host import Host
+from lamina.ports.nvml import GpuProcess, GpuReading
 from lamina.ports.set_aside import SetAside
 
 MIN_PERIOD_S = 1.0
@@ -74,7 +84,7 @@ class DeviceReadings(NamedTuple):
     mps: Mapping[str, MpsDaemon]
 
 
-def shares(
+def share_samples(
     allocations: Sequence[Holding],
     paths: HostPaths,
     devices: DeviceReadings,
@@ -125,7 +135,7 @@ def _shares_of(bound: Bound, paths: HostPaths, devices: DeviceReadings, enforcer
     return [msgspec.structs.replace(share, window_s=window_s) for share, window_s in zip(found, windows, strict=False)]
 
 
-def parts(node: str, gpus: Iterable[ObservedGpu], readings: Mapping[str, GpuReading]) -> dict[str, MigSample]:
+def mig_samples(node: str, gpus: Iterable[ObservedGpu], readings: Mapping[str, GpuReading]) -> dict[str, MigSample]:
     """The MIG devices of the GPUs of a node, by UUID."""
     return {
         instance.uuid: MigSample(
@@ -164,7 +174,7 @@ def _devices_of(bound: Bound, parts: Mapping[str, MigSample]) -> list[str]:
     return [at[place] for place in places if place in at]
 
 
-def sharers(allocations: Iterable[Holding]) -> Mapping[str, Sequence[str]]:
+def pods_by_device(allocations: Iterable[Holding]) -> Mapping[str, Sequence[str]]:
     """The UIDs of pods that share a GPU or MIG device by time alone, by UUID of the device.
 
     A pod with several such containers on one of them stands there as often.
@@ -257,3 +267,91 @@ def _usage(path: Path) -> Usage | None:
         return read_usage(path)
     except LaminaError:
         return None
+
+
+_MPS_SERVER = "nvidia-cuda-mps-server"[:15]
+"""The name of the process that serves the clients of MPS. What it holds is no pod's."""
+
+
+def memory_by_pod(processes: Iterable[GpuProcess], uids: Iterable[str], host: Host) -> Mapping[str, int] | None:
+    """Bytes by UID of the pod; None if a process, or what it uses, is not known.
+
+    A pod that is listed twice has several containers on the GPU. Which one uses what is not known, so it is left out.
+    """
+    listed = list(uids)
+    used = dict.fromkeys(listed, 0)
+    for process in processes:
+        groups = host.process_cgroups(process.pid)
+        pod = next((uid for uid in used if is_of_pod(groups, uid)), None)
+        if pod is None and host.process_name(process.pid) == _MPS_SERVER:
+            continue
+        if pod is None or process.memory_bytes is None:
+            return None
+        used[pod] += process.memory_bytes
+    return {uid: size for uid, size in used.items() if listed.count(uid) == 1}
+
+
+Processes = tuple[GpuProcess, ...]
+_KIND = "answer of NVML"
+
+
+class NodeReadings(NamedTuple):
+    """`gpus` and `parts` are keyed by UUID. What does not answer is missing. `claims` have a claim in the place of the
+    pod, and its request in that of the container."""
+
+    gpus: Mapping[str, GpuReading]
+    parts: Mapping[str, MigSample]
+    shares: Sequence[ShareSample]
+    claims: Sequence[ShareSample] = ()
+
+
+class NodeReader:
+    """Collects everything at each call, and nothing in between."""
+
+    def __init__(self, node: NodeContext, offers: NodeOfferStore, host: Host) -> None:
+        self._node = node
+        self._record = node.record
+        self._offers = offers
+        self._host = host
+        self._aside = node.aside
+        self._rates = UsageRates()
+        self._rates_of_claims = UsageRates()
+
+    async def read(self) -> NodeReadings:
+        """GPUs that do not answer leave what is known without asking them."""
+        readings: dict[str, GpuReading] = {}
+        with suppress(Outside), self._aside.around(_KIND, "readings", passing=Outside):
+            readings = dict(await self._node.nvml.readings())
+        running = {uuid: await self._processes(uuid) for uuid in pods_by_device(self._record.allocations)}
+        return await asyncio.to_thread(self._readings, readings, running)
+
+    async def _processes(self, uuid: str) -> Processes | None:
+        """The processes on a GPU or MIG device; None if NVML does not report them."""
+        with suppress(Outside), self._aside.around(_KIND, f"processes on {uuid}", passing=Outside):
+            return await self._node.nvml.processes(uuid)
+        return None
+
+    def _memory_by_pod(self, uuid: str, processes: Processes, uids: Sequence[str]) -> Mapping[str, int] | None:
+        with self._aside.around("processes", uuid):
+            return memory_by_pod(processes, uids, self._host)
+        return None
+
+    def _readings(self, readings: dict[str, GpuReading], running: dict[str, Processes | None]) -> NodeReadings:
+        published, state = self._offers.inventory.value, self._offers.state
+        parts = mig_samples(self._node.node, state.observed, readings)
+        sharers = pods_by_device(self._record.allocations)
+        shared = {
+            uuid: self._memory_by_pod(uuid, processes, sharers.get(uuid, ())) if processes is not None else None
+            for uuid, processes in running.items()
+        }
+        daemons = {daemon.gpu: daemon for daemon in published.mps if daemon.ready} if published else {}
+        devices = DeviceReadings(self._node.node, readings, parts, shared, daemons)
+
+        def samples(of: Sequence[Holding], rates: UsageRates) -> list[ShareSample]:
+            limited = published.driver_limited if published else ()
+            now, paths = self._node.clock.monotonic(), self._node.paths
+            return share_samples(of, paths, devices, driver_limited=limited, rates=rates, aside=self._aside, now=now)
+
+        shares = samples(self._record.allocations, self._rates)
+        claims = claim_holdings(self._record.claims)
+        return NodeReadings(readings, parts, shares, samples(claims, self._rates_of_claims))

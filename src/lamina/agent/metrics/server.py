@@ -8,12 +8,18 @@ from prometheus_client import CONTENT_TYPE_LATEST, CollectorRegistry, generate_l
 from prometheus_client.metrics_core import Metric
 from prometheus_client.registry import Collector
 
-from lamina.agent.chargeback.journal import NOTHING_WRITTEN, WrittenAccounts
 from lamina.agent.context import NodeContext
 from lamina.agent.inventory.offer_store import NodeOfferStore
-from lamina.agent.metrics.chargeback_families import account_families, history_families, idle_family, price_family
-from lamina.agent.metrics.families import families, look_family
-from lamina.agent.metrics.node_readings import NodeReader, NodeReadings
+from lamina.agent.metrics.accountant import NOTHING_WRITTEN, WrittenAccounts
+from lamina.agent.metrics.collection import NodeReader, NodeReadings
+from lamina.agent.metrics.families import (
+    account_families,
+    families,
+    history_families,
+    idle_family,
+    look_family,
+    price_family,
+)
 from lamina.core.quantities import MIB
 from lamina.dialects.samples import GpuSample
 from lamina.ports.caller_reviews import CallerReviews

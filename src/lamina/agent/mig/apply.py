@@ -10,7 +10,7 @@ from collections import Counter
 from collections.abc import Awaitable, Callable, Collection, Iterable, Mapping, Sequence
 
 from lamina.agent.context import NodeContext
-from lamina.agent.devices.native_devices import unit_uuid
+from lamina.agent.inventory.native_devices import unit_uuid
 from lamina.agent.mig.maker import MigMaker
 from lamina.configuration.mig_parted import MigTarget
 from lamina.core.mig import MigCard, Placed

@@ -17,7 +17,7 @@ from typing import NamedTuple
 from msgspec import structs
 
 from lamina.agent.context import NodeContext
-from lamina.agent.devices.native_devices import all_native
+from lamina.agent.inventory.native_devices import all_native
 from lamina.agent.inventory.offer_store import NodeOfferStore
 from lamina.agent.mps.clients import ClientLimits, client_limits
 from lamina.agent.mps.lifecycle import DaemonLifecycle, JournaledDaemon

@@ -2,8 +2,7 @@
 
 container_identity  tickets -> pod and container
 plan                what to make, as plain data
-ticket_preparer     the plan for containers with a grant
-native_preparer     the plan for containers with native devices
-steps               check, record, and make what the plan says
+preparers           the plan for containers with a grant or with native devices
+steps               check, record, and make what the plan says, for claims too
 allocate_response   the answer to Allocate for native devices
 """

@@ -23,7 +23,7 @@ from contextlib import suppress
 from typing import NamedTuple
 
 from lamina.agent.context import NodeContext
-from lamina.agent.devices.tickets import TicketKind
+from lamina.agent.inventory.tickets import TicketKind
 from lamina.agent.state.holdings import DeviceIds, Holding
 from lamina.core.grants import ContainerGrant, Grant
 from lamina.errors import NotYet, Outside

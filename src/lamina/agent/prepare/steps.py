@@ -11,8 +11,8 @@ from typing import Protocol
 
 from lamina.agent.containers import cdi
 from lamina.agent.context import NodeContext
-from lamina.agent.devices import usage
-from lamina.agent.devices.usage import GpuUse
+from lamina.agent.inventory import usage
+from lamina.agent.inventory.usage import GpuUse
 from lamina.agent.mig.grant_partitioner import GrantPartitioner
 from lamina.agent.mps.sharing import GrantClients
 from lamina.agent.prepare.plan import PreparationPlan, WriteLimits, write_plan

@@ -15,12 +15,11 @@ from typing import NamedTuple
 from msgspec import structs
 
 from lamina.agent.containers import cdi
-from lamina.agent.containers.libraries import remove_unused
-from lamina.agent.containers.paths import LIMITS, USAGE, folder_name
+from lamina.agent.containers.paths import LIMITS, USAGE, folder_name, remove_unused
 from lamina.agent.context import NodeContext
-from lamina.agent.devices import usage
-from lamina.agent.devices.usage import CLAIMED
+from lamina.agent.inventory import usage
 from lamina.agent.inventory.offer_store import NodeOfferStore
+from lamina.agent.inventory.usage import CLAIMED
 from lamina.agent.prepare.plan import write_folders
 from lamina.agent.prepare.steps import PreparationSteps
 from lamina.agent.resource_claims.dra_devices import DraDevices

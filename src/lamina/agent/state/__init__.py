@@ -4,7 +4,6 @@ holdings       who holds GPUs: containers of pods, and requests of ResourceClaim
 record         all holdings by CDI name, on disk
 settings       the node's name and folders
 cluster        pods and grants, as this node reads them
-observed       values with watchers, such as the Node object as it was last observed
-nvidia_config  the configuration of NVIDIA's device plugin that applies
+observed       the Node object, whose the pods are, and the configuration of NVIDIA's device plugin that applies
 gpu_health     NVML's facts and errors -> which GPUs are healthy
 """

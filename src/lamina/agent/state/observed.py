@@ -1,10 +1,18 @@
-"""Values that change from time to time, such as the Node object, and the tasks that wait for their next state."""
+"""What the agent last observed: the Node object, whose its pods are, and the configuration of NVIDIA's device plugin.
+
+Values that change have watchers: the tasks that wait for their next state.
+"""
 
 import asyncio
-from collections.abc import Mapping
-from typing import Generic, TypeVar
+from collections.abc import Mapping, Sequence
+from typing import Generic, NamedTuple, TypeVar
 
 from msgspec import Struct
+
+from lamina.configuration.nvidia import NvidiaConfig
+from lamina.core.sharing import ReplicaSharing
+from lamina.core.workloads import UNKNOWN, Workload, workload_of
+from lamina.ports.kube import Object
 
 T = TypeVar("T")
 
@@ -43,3 +51,67 @@ class ObservedNode(Struct, frozen=True, kw_only=True):
     annotations: Mapping[str, str] = {}
     capacity: Mapping[str, str] = {}
     allocatable: Mapping[str, str] = {}
+
+
+class AppliedConfig(Struct, frozen=True, kw_only=True):
+    """The configuration that applies and its name. Without a `config` the node offers shares."""
+
+    name: str = ""
+    config: NvidiaConfig | None = None
+    policy: str = ""
+    """The MIG strategy of the ClusterPolicy or of `nvidia.migStrategy`; it applies without a `config` too."""
+
+    def mig_strategy(self, default: str) -> str:
+        """The MIG strategy; `default` if this configuration sets none or "none"."""
+        own = self.policy or (self.config.mig_strategy if self.config is not None else "none")
+        return default if own == "none" else own
+
+    @property
+    def machine_type_file(self) -> str:
+        """The file with the product name of the machine; empty for the usual one."""
+        return "" if self.config is None else self.config.machine_type_file
+
+    @property
+    def label_timestamps(self) -> bool:
+        """Whether labels may have the time of the last change."""
+        return self.config is None or self.config.label_timestamps
+
+    @property
+    def sharing(self) -> ReplicaSharing:
+        return ReplicaSharing() if self.config is None else self.config.sharing
+
+
+NO_CONFIG = AppliedConfig()
+
+
+class PodOwner(NamedTuple):
+    """`labels` has an empty value for a label that the pod does not have."""
+
+    workload: Workload
+    labels: Mapping[str, str]
+
+
+NO_OWNER = PodOwner(UNKNOWN, {})
+
+
+class PodOwners:
+    """The owners of the pods that Kubernetes lists on the node."""
+
+    def __init__(self, labels: Sequence[str] = ()) -> None:
+        """`labels` are the labels that have accounts."""
+        self._labels = labels
+        self._known: dict[str, PodOwner] = {}
+
+    def owner_of(self, pod: Object) -> PodOwner:
+        values = pod["metadata"].get("labels") or {}
+        return PodOwner(workload_of(pod), {label: str(values.get(label) or "") for label in self._labels})
+
+    def observe(self, uid: str, owner: PodOwner) -> None:
+        self._known[uid] = owner
+
+    def observe_end(self, uid: str) -> None:
+        """The pod is deleted or finished. The book of accounts still knows its workload while it holds something."""
+        self._known.pop(uid, None)
+
+    def get(self, uid: str) -> PodOwner:
+        return self._known.get(uid, NO_OWNER)

@@ -12,8 +12,8 @@ from typing import NamedTuple
 
 from msgspec import structs
 
-from lamina.agent.devices.native_devices import all_native, is_native, unit_uuid
-from lamina.agent.devices.tickets import KubeletDevice
+from lamina.agent.inventory.native_devices import all_native, is_native, unit_uuid
+from lamina.agent.inventory.tickets import KubeletDevice
 from lamina.agent.state.holdings import Bound, Holding
 from lamina.core.claims import HeldClaim
 from lamina.core.gpus import Gpu, Mode

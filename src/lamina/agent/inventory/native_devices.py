@@ -10,7 +10,7 @@ from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from typing import NamedTuple
 
-from lamina.agent.devices.tickets import KubeletDevice
+from lamina.agent.inventory.tickets import KubeletDevice
 from lamina.agent.state.gpu_health import ObservedGpu
 from lamina.configuration.nvidia import NvidiaConfig
 from lamina.core.gpu_facts import GpuFacts
