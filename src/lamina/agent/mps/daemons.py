@@ -10,7 +10,8 @@ started while the GPU is in use in another way.
 import asyncio
 import logging
 from collections import defaultdict
-from collections.abc import Awaitable, Callable, Collection, Iterable, Iterator
+from collections.abc import Awaitable, Callable, Collection, Iterable, Iterator, Sequence
+from functools import partial
 from pathlib import Path
 from typing import NamedTuple
 
@@ -20,11 +21,11 @@ from lamina.agent.context import NodeContext
 from lamina.agent.inventory.native_devices import all_native
 from lamina.agent.inventory.offer_store import NodeOfferStore
 from lamina.agent.mps.clients import ClientLimits, client_limits
-from lamina.agent.mps.lifecycle import DaemonLifecycle, JournaledDaemon
+from lamina.agent.mps.lifecycle import DaemonLifecycle, Ensured, JournaledDaemon
 from lamina.core.gpus import Mode
 from lamina.core.mps import MpsDaemon, MpsState
 from lamina.errors import BadInput, NotYet, Outside
-from lamina.ports.mps import Hangs, Home, MpsServiceDown
+from lamina.ports.mps import Home
 from lamina.ports.polling import poll
 
 log = logging.getLogger(__name__)
@@ -165,7 +166,7 @@ class DaemonSupervisor:
         target = journaled or desired
         if target is None:  # no client is left that had a grant
             return self._daemon(gpu, MpsState.STOPPING, "no container needs it")
-        not_ready = await self._ensure_running(gpu, target, started_before=journaled is not None)
+        not_ready = await self._ensure_running(gpu, target)
         if not_ready is not None:
             return not_ready
         if desired is not None and desired != target:
@@ -173,39 +174,28 @@ class DaemonSupervisor:
             return self._daemon(gpu, MpsState.WAITING, reason)
         return self._daemon(gpu, MpsState.READY)
 
-    async def _ensure_running(self, gpu: str, target: JournaledDaemon, *, started_before: bool) -> MpsDaemon | None:
+    async def _ensure_running(self, gpu: str, target: JournaledDaemon) -> MpsDaemon | None:
         """Make the daemon run with the limits of `target`. Returns its state if it does not run."""
-        if started_before:
-            try:
-                if await self.lifecycle.is_running(target):
-                    return None
-            except (MpsServiceDown, Hangs) as error:
-                return self._daemon(gpu, MpsState.FAILED, str(error))  # it may run, and have clients
-        return await self._restart(target)
-
-    async def _restart(self, target: JournaledDaemon) -> MpsDaemon | None:
-        """Start the daemon if it may start. Returns its state if it does not run then."""
-        gpu, backoff = target.gpu, self.lifecycle.backoffs[target.key]
-        observed, now = self._offers.gpus.get(gpu), self._node.clock.monotonic()
-        if observed is None or not observed.healthy:
-            reason = f"the GPU is unhealthy: {observed.reason}" if observed else "NVML does not list the GPU"
-            return self._daemon(gpu, MpsState.WAITING, reason)
-        if not backoff.may_start(now):
+        hindrance, reserve = partial(self._hindrance, gpu), partial(self._reserve, gpu, target)
+        try:
+            ensured = await self.lifecycle.ensure(target, hindrance, reserve)
+        except NotYet as reason:
+            return self._daemon(gpu, MpsState.WAITING, str(reason))
+        if ensured is Ensured.PAUSES:
             before = self._daemons.get(gpu)
             return before if before and not before.ready else self._daemon(gpu, MpsState.FAILED, "it has ended")
-        await self.lifecycle.clear(target.home)
-        pids = [str(process.pid) for process in await self._node.nvml.processes(gpu)]
-        if gpu in self._offers.state.to_partition:
-            return self._daemon(gpu, MpsState.WAITING, "the node's label partitions the GPU")
-        others = self._pods(gpu).others  # again, because the calls above took time
-        if others or pids:
-            users = _subject("pod", others) if others else _subject("process", pids)
-            return self._daemon(gpu, MpsState.WAITING, f"{users} using the GPU")
-        self._reserve(gpu, target)
-        backoff.record_start(now)
-        await self.lifecycle.start(target)
-        backoff.record_success(now)
         return None
+
+    def _hindrance(self, gpu: str, pids: Sequence[str]) -> str:
+        observed, others = self._offers.gpus.get(gpu), self._pods(gpu).others
+        if observed is None:
+            return "NVML does not list the GPU"
+        if not observed.healthy:
+            return f"the GPU is unhealthy: {observed.reason}"
+        if gpu in self._offers.state.to_partition:
+            return "the node's label partitions the GPU"
+        users = _subject("pod", others) if others else _subject("process", pids) if pids else ""
+        return f"{users} using the GPU" if users else ""
 
     def _reserve(self, gpu: str, target: JournaledDaemon) -> None:
         """From here on no container gets the GPU in another way."""
@@ -273,7 +263,7 @@ def require_ready(gpu: str, daemon: MpsDaemon | None) -> None:
         raise NotYet(f"MPS on {gpu} is {state}")
 
 
-def _subject(noun: str, names: list[str]) -> str:
+def _subject(noun: str, names: Sequence[str]) -> str:
     """`process 4711 is`, `pods a, b, c and 2 more are`."""
     distinct = sorted(set(names))
     more = f" and {len(distinct) - _MAX_NAMES} more" if len(distinct) > _MAX_NAMES else ""

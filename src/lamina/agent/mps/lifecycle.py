@@ -2,6 +2,9 @@
 
 The agent may die after each step, and each step can be repeated.
 
+One that has ended is started again after a growing pause, on a GPU where nothing is in the way. One that may run, and
+have clients, because it does not answer in time or cannot be asked, is left.
+
 Start: the journal, the directories, the GPU's compute mode, the program, its limits, and reading the limits back,
 because a daemon may accept them silently and ignore them. In exclusive mode only the daemon's server can use the GPU,
 so no process avoids the limits by removing the pipe directory from its environment.
@@ -13,13 +16,15 @@ ran in the agent's container is gone already, but the compute mode of its GPU st
 
 import logging
 from collections import defaultdict
+from collections.abc import Callable, Sequence
+from enum import Enum, auto
 from pathlib import Path
 
 import msgspec
 from msgspec import Struct
 
 from lamina.agent.mps.clients import GET_MEMORY, GET_THREADS, ClientLimits, parse_limits
-from lamina.errors import Outside
+from lamina.errors import NotYet, Outside
 from lamina.ports.clock import Clock
 from lamina.ports.files import Files
 from lamina.ports.mps import Hangs, Home, Mps, MpsServiceDown
@@ -115,6 +120,10 @@ class RestartBackoff:
     def may_start(self, now: float) -> bool:
         return now >= self._not_before
 
+    def end_pause(self) -> None:
+        """A container waits for the daemon."""
+        self._not_before = float("-inf")
+
     def record_start(self, now: float) -> None:
         """The daemon is started now; the next start waits for its pause."""
         self._not_before = now + self._pauses.failed()
@@ -131,6 +140,18 @@ class RestartBackoff:
             self._not_before = float("-inf")
 
 
+class Ensured(Enum):
+    """What came of a daemon that is to run. One that `PAUSES` has ended, and is not started again yet."""
+
+    RUNS = auto()
+    STARTED = auto()
+    PAUSES = auto()
+
+
+Hindrance = Callable[[Sequence[str]], str]
+"""What is in the way of a daemon, with the PIDs of the processes on its GPU; empty if nothing is."""
+
+
 class DaemonLifecycle:
     """The steps for the daemons of one node. Every call raises Outside."""
 
@@ -142,7 +163,29 @@ class DaemonLifecycle:
         self._files = files
         self._clock = clock
 
-    async def is_running(self, daemon: JournaledDaemon) -> bool:
+    async def ensure(
+        self, daemon: JournaledDaemon, hindrance: Hindrance, reserve: Callable[[], None] = lambda: None
+    ) -> Ensured:
+        """Have the daemon run. `reserve` is called once it may start: from there on no one else may get the GPU.
+
+        Raises NotYet with what is in the way, and MpsServiceDown and Hangs where it may run.
+        """
+        if self.journal.get(daemon.key) == daemon and await self._is_running(daemon):
+            return Ensured.RUNS
+        backoff, now = self.backoffs[daemon.key], self._clock.monotonic()
+        _require(hindrance(()))
+        if not backoff.may_start(now):
+            return Ensured.PAUSES
+        await self._clear(daemon.home)
+        processes = await self._nvml.processes(daemon.gpu) if daemon.exclusive else ()
+        _require(hindrance([str(process.pid) for process in processes]))  # again, because the calls above took time
+        reserve()
+        backoff.record_start(now)
+        await self._start(daemon)
+        backoff.record_success(now)
+        return Ensured.STARTED
+
+    async def _is_running(self, daemon: JournaledDaemon) -> bool:
         """Whether a daemon that was started runs; then it has its limits. Raises MpsServiceDown and Hangs where it may
         run, and have clients."""
         backoff = self.backoffs[daemon.key]
@@ -165,13 +208,13 @@ class DaemonLifecycle:
         backoff.record_success(self._clock.monotonic())
         return True
 
-    async def clear(self, home: Home) -> None:
+    async def _clear(self, home: Home) -> None:
         """End the remains of a daemon that does not answer: a server may outlive it and keep the GPU."""
         await self._mps.end(home)
         self._files.remove_tree(home.pipe)
 
-    async def start(self, daemon: JournaledDaemon) -> None:
-        """Start a daemon after `clear`, on a GPU that is not in use if it is to be exclusive to the daemon."""
+    async def _start(self, daemon: JournaledDaemon) -> None:
+        """Start a daemon after `_clear`, on a GPU that is not in use if it is to be exclusive to the daemon."""
         self.journal.put(daemon)
         home = daemon.home
         self._files.make_folder(home.pipe)
@@ -211,6 +254,11 @@ class DaemonLifecycle:
         self.journal.drop(daemon.key)
         self.backoffs.pop(daemon.key, None)
         log.info("Stopped MPS on %s", home.gpu)
+
+
+def _require(in_the_way: str) -> None:
+    if in_the_way:
+        raise NotYet(in_the_way)
 
 
 async def end_daemons(path: Path, mps: Mps, nvml: Nvml, files: Files, clock: Clock) -> list[str]:

@@ -5,12 +5,14 @@ not answer is started again, after a growing pause, as long as its claim is prep
 """
 
 import logging
+from collections.abc import Sequence
+from functools import partial
 from pathlib import Path
 
 from lamina.agent.context import NodeContext
 from lamina.agent.inventory.offer_store import NodeOfferStore
 from lamina.agent.mps.clients import NO_EDITS, ClientEdits, ClientLimits, client_edits
-from lamina.agent.mps.lifecycle import DaemonLifecycle, JournaledDaemon
+from lamina.agent.mps.lifecycle import DaemonLifecycle, Ensured, JournaledDaemon
 from lamina.agent.state.holdings import PreparedClaim, PreparedMps, PreparedRequest
 from lamina.dra.names import cdi_name
 from lamina.errors import NotYet, Outside
@@ -31,6 +33,8 @@ class ClaimDaemons:
         self._offers = offers
         self._lifecycle = lifecycle
         self.root = root
+        self._failures: dict[str, str] = {}
+        """Why daemons that have ended cannot be started again, as it was reported last."""
 
     async def run(self) -> None:
         """Reconcile forever."""
@@ -40,12 +44,13 @@ class ClaimDaemons:
         """Have the daemons of a recorded claim run with their limits. Raises NotYet with the processes that are in the
         way, and Outside."""
         for daemon in daemons_of(claim):
-            if self._lifecycle.journal.get(daemon.key) != daemon or not await self._lifecycle.is_running(daemon):
-                await self._start(daemon)
+            self._lifecycle.backoffs[daemon.key].end_pause()
+            await self._lifecycle.ensure(daemon, partial(_hindrance, daemon))
 
     async def stop(self, claim: PreparedClaim) -> None:
         """End the daemons of a claim whose programs have ended. Raises Outside."""
         for daemon in daemons_of(claim):
+            self._failures.pop(daemon.key, None)
             if (known := self._lifecycle.journal.get(daemon.key)) is not None:
                 await self._lifecycle.stop(known, present=known.gpu in self._offers.gpus)
 
@@ -58,21 +63,25 @@ class ClaimDaemons:
 
     async def _restart_ended(self, claim: PreparedClaim, daemon: JournaledDaemon) -> None:
         try:
-            if await self._lifecycle.is_running(daemon):
-                return
+            ensured = await self._lifecycle.ensure(daemon, lambda pids: self._hindrance(claim, daemon, pids))
         except (MpsServiceDown, Hangs):
             return  # it may run, and have clients
-        backoff, now = self._lifecycle.backoffs[daemon.key], self._node.clock.monotonic()
-        if not backoff.may_start(now) or not self._may_run(claim):
-            return
-        backoff.record_start(now)
-        try:
-            await self._start(daemon)
         except (NotYet, Outside) as error:
-            log.warning("Cannot start MPS for claim %s again: %s", claim, error)
-            await self._report(claim, "MpsFailed", f"the MPS daemon has ended and cannot be started again: {error}")
-        else:
+            if self._may_run(claim) and self._failures.get(daemon.key) != str(error):
+                self._failures[daemon.key] = str(error)
+                log.warning("Cannot start MPS for claim %s again: %s", claim, error)
+                message = f"the MPS daemon has ended and cannot be started again: {error}"
+                await self._report(claim, "MpsFailed", message)
+            return
+        if ensured is not Ensured.PAUSES:
+            self._failures.pop(daemon.key, None)
+        if ensured is Ensured.STARTED:
             await self._report(claim, "MpsRestarted", "the MPS daemon had ended; its clients have failed")
+
+    def _hindrance(self, claim: PreparedClaim, daemon: JournaledDaemon, pids: Sequence[str]) -> str:
+        return (
+            _hindrance(daemon, pids) if self._may_run(claim) else f"{daemon.gpu} is unhealthy, or the claim has ended"
+        )
 
     def _may_run(self, claim: PreparedClaim) -> bool:
         """Whether its devices are healthy and the claim still prepared: asking the daemon took time."""
@@ -85,13 +94,6 @@ class ClaimDaemons:
         about = {"metadata": {"namespace": claim.namespace, "name": claim.name, "uid": claim.uid}}
         await self._node.events.record(RESOURCE_CLAIMS, about, reason, message, warning=True)
 
-    async def _start(self, daemon: JournaledDaemon) -> None:
-        await self._lifecycle.clear(daemon.home)
-        if daemon.exclusive and (processes := await self._node.nvml.processes(daemon.gpu)):
-            pids = ", ".join(str(process.pid) for process in processes)
-            raise NotYet(f"{daemon.gpu} is in use by process {pids}; MPS for the claim waits until that ends")
-        await self._lifecycle.start(daemon)
-
 
 def mps_edits(claim: PreparedClaim, request: PreparedRequest) -> ClientEdits:
     """What the containers of a request need to be clients of its daemon."""
@@ -101,6 +103,12 @@ def mps_edits(claim: PreparedClaim, request: PreparedRequest) -> ClientEdits:
 def daemons_of(claim: PreparedClaim) -> list[JournaledDaemon]:
     """The daemons of a claim."""
     return [_daemon(claim, each, each.mps) for each in claim.requests if each.mps is not None]
+
+
+def _hindrance(daemon: JournaledDaemon, pids: Sequence[str]) -> str:
+    return (
+        f"{daemon.gpu} is in use by process {', '.join(pids)}; MPS for the claim waits until that ends" if pids else ""
+    )
 
 
 def _daemon(claim: PreparedClaim, request: PreparedRequest, mps: PreparedMps) -> JournaledDaemon:
