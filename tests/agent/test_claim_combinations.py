@@ -109,7 +109,7 @@ async def test_claims_of_one_container_are_prepared_together(node: ClaimNode, or
 async def test_the_claim_with_the_account_goes_last(node: ClaimNode) -> None:
     await two_claims(node)
     await node.prepare("c")
-    with pytest.raises(NotYet, match="claim default/c has limits together with default/d; it stays until"):
+    with pytest.raises(NotYet, match="claim default/c shares limits with default/d and is kept until"):
         await node.unprepare("c")
     await node.unprepare("d")
     assert (node.places.containers / "uid-of-c_gpu").exists()

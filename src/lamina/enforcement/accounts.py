@@ -75,7 +75,7 @@ class _Account:
         self._blocked: deque[tuple[int, float]] = deque()
 
     def advance(self, moved: int, estimate: TimeEstimate) -> tuple[float, float]:
-        """The window has moved on by so many ms. Returns for how long the container was alone, ever, and what it is
+        """The window has moved on. Returns for how long the container was alone, ever, and what it is
         estimated to have got next to others."""
         past, rest = self._open, 1 - self._open.reported[:moved]
         self._settled += _sum(self._excess[:moved])
@@ -100,7 +100,7 @@ class _Account:
         )
 
     def refund(self, charged_ns: int, factors: Factors, got: Fractions) -> float:
-        """What is refunded when what was estimated counts so many times, so that the container got this by ms."""
+        """What is refunded when what was estimated counts by this factor, so that the container got this by ms."""
         self._charge_late(charged_ns, factors)
         self._excess = np.maximum(self._open.charged - got * self._open.reported, 0)
         return self._settled + _sum(self._excess)

@@ -1,6 +1,6 @@
 """The arbiter at work: reads the `usage` of all containers of a machine, decides, and writes into their `arbiter`.
 
-Whatever a container has made of its files concerns that container alone: it is set aside, and tried again later. That
+A container can only harm itself with bad files: it is set aside, and tried again later. That
 holds for time too. A usage file that holds up the arbiter, or that a process has changed the size, owner or mode of, is
 left to a thread that restores it until no process has done so for a while. Its container has its own share meanwhile.
 """
@@ -23,7 +23,7 @@ from lamina.enforcement.open_container import OpenContainer
 from lamina.errors import BadInput
 
 CALM_S = 1.0
-"""A usage file is restored until no process has changed it for so long."""
+"""A usage file is restored until no process has changed it for this long."""
 _AGAIN_S = 0.01
 _NOTHING_LENT = Lending(allowed=0)
 _Member = tuple[OpenContainer, int, Tenant]

@@ -49,7 +49,7 @@ JUMP = 0.1
 """A figure has jumped if its difference from the estimate is so much larger than half a second earlier, and that of the
 others together so much smaller, or the reverse."""
 JUMPS, JUMPS_AMONG = 6, 40
-"""With so many jumps among the last figures of a container, figures are taken for samples. A container that begins to
+"""With this many jumps among the last figures of a container, figures are taken for samples. A container that begins to
 work, or ends, makes two or three."""
 SAMPLED_DEVIATION = 0.2
 """The standard deviation that samples have at least, because a few may be alike by chance."""
@@ -114,7 +114,7 @@ class _Figures(Struct, frozen=True):
 
 
 class _Average(Struct, frozen=True):
-    """The average of so many figures, the variance of the differences among them, the latest difference, and a bit for
+    """The average of `count` figures, the variance of the differences among them, the latest difference, and a bit for
     each of the latest figures that jumped."""
 
     figures: _Figures

@@ -36,7 +36,7 @@ OCCUPIED, STILL_OCCUPIED = 0.7, 0.5
 """For which part of the time a container has work, to begin launching in windows and to go on."""
 OCCUPIED_OVER_NS = 100_000_000
 LOOK_NS = 300_000_000
-"""Over what work is compared. Windows that do not help for so long end."""
+"""Over what work is compared. Windows that do not help for this long end."""
 SETTLE_NS = 100_000_000
 """How long containers take to work as windows have them."""
 USED, GAIN = 0.85, 1.03

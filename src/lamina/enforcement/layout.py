@@ -226,7 +226,7 @@ def slot_stride(devices: int) -> int:
 
 
 def usage_bytes(devices: int) -> int:
-    """Size of a usage file for so many devices."""
+    """Size of a usage file for this many devices."""
     return shares_offset(devices) + SHARES * ctypes.sizeof(ShareRecord)
 
 

@@ -22,7 +22,7 @@ from typing import NamedTuple, Protocol
 from msgspec import Struct
 
 CALM_NS = 1_000_000_000
-"""Memory comes back from the host when there has been room for it for so long, so that it does not move to and fro."""
+"""Memory comes back from the host when there has been room for it this long, to avoid thrashing."""
 
 
 class MemoryHolder(Struct, frozen=True, kw_only=True):

@@ -56,5 +56,5 @@ def bytes_by_slot(
 
 
 def word(used: int, at: float) -> int:
-    """A word of `arbiter`: so many bytes, rounded up, when the driver was asked at `at` (s, CLOCK_MONOTONIC)."""
+    """A word of `arbiter`: these bytes, rounded up, when the driver was asked at `at` (s, CLOCK_MONOTONIC)."""
     return (int(at * 1000) & 0xFFFFFFFF) << 32 | min(-(-used // 1024), _MAX_KIB)

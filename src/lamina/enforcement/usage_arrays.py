@@ -14,7 +14,7 @@ _MAX_HELD = np.uint64(1 << 50)
 
 
 def head_bytes(devices: int) -> int:
-    """How much of the beginning of a usage file tells about so many devices."""
+    """How much of the beginning of a usage file is about this many devices."""
     return layout.UsageFile.devices.offset + devices * ctypes.sizeof(layout.UsageDevice)
 
 
@@ -82,7 +82,7 @@ def _slot(devices: int) -> "np.dtype[np.void]":
 
 
 def _field(name: str, kind: Any, offset: int, size: int) -> "np.dtype[np.void]":
-    """A record of `size` bytes of which only one field is of interest."""
+    """A record of `size` bytes with one field of interest."""
     record: Any = {"names": [name], "formats": [kind], "offsets": [offset], "itemsize": size}
     found: np.dtype[np.void] = np.dtype(record)
     return found

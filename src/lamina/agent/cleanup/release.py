@@ -48,7 +48,7 @@ class Releaser:
     async def run(self) -> None:
         """Reconcile forever."""
         every_s = self._node.settings.poll_s
-        failures = FailureLog(log, "Cannot release devices of pods that are gone: %s")
+        failures = FailureLog(log, "Cannot release devices of deleted pods: %s")
         await poll(self.reconcile, self._node.clock, every_s=every_s, delay_s=every_s, failures=failures)
 
     async def reconcile(self) -> None:

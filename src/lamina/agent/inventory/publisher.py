@@ -45,7 +45,7 @@ class InventoryPublisher:
         """Whether this Inventory's spec is what was written last, or older. So it is before the first write, which is
         about to come.
 
-        Specs are not compared: the definition of an older version drops fields, and writing them again is in vain.
+        Specs are not compared: the definition of an older version drops fields, and rewriting them would not help.
         """
         async with self._writing:  # the watch may report a write before its answer is here
             written, found = self._written, spec_version(obj)

@@ -100,7 +100,7 @@ class ClaimBinding:
         return True
 
     async def _release(self, uid: str) -> bool:
-        """Remove what was made for a claim. Returns whether that is done: one that has limits together with another
+        """Remove what was made for a claim. Returns whether that is done: one that shares limits with another
         claim goes after that one."""
         try:
             await self._preparer.release_unasked(uid)

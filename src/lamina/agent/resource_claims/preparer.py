@@ -115,7 +115,7 @@ class ClaimPreparer:
         if others := [
             str(each) for each in self._record.claims.values() if each.uid != claim.uid and _has_account(each, claim)
         ]:
-            raise NotYet(f"claim {claim} has limits together with {', '.join(others)}; it stays until that is gone")
+            raise NotYet(f"claim {claim} shares limits with {', '.join(others)} and is kept until that is released")
         self._record.put_claims(structs.replace(claim, ready=False))
         await self._sharing.stop(claim)
         for each in claim.requests:

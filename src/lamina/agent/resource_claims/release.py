@@ -35,7 +35,7 @@ class ClaimReleaser:
         self._pods: dict[str, set[str]] = {}
 
     async def run(self) -> None:
-        failures = FailureLog(log, "Cannot release claims that are gone: %s")
+        failures = FailureLog(log, "Cannot release deleted claims: %s")
         await poll(self.reconcile, self._node.clock, every_s=_EVERY_S, delay_s=_EVERY_S, failures=failures)
 
     async def reconcile(self) -> None:
