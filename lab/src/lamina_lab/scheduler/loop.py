@@ -38,7 +38,7 @@ class Unschedulable(Exception):
         self.unresolvable = unresolvable
 
 
-class Scheduler:
+class SchedulingLoop:
     """Places the pods whose schedulerName is one of `names`; pods of other schedulers are only counted."""
 
     def __init__(

@@ -19,7 +19,7 @@ from lamina.ports.kube import (
 from lamina_lab.informer.cache import Cache
 from lamina_lab.informer.supervise import supervise
 from lamina_lab.scheduler.extender import Extender, ExtenderConfig
-from lamina_lab.scheduler.loop import Scheduler
+from lamina_lab.scheduler.loop import SchedulingLoop
 
 _OF_DEVICES = (DEVICE_CLASSES, RESOURCE_CLAIMS, RESOURCE_SLICES)
 
@@ -32,7 +32,7 @@ async def run(
     caller = Extender(extender) if extender else None
 
     async def schedule() -> None:
-        await Scheduler(kube, cache, clock, names, caller).run()
+        await SchedulingLoop(kube, cache, clock, names, caller).run()
 
     try:
         async with asyncio.TaskGroup() as group:
