@@ -14,7 +14,7 @@ MENU: dict[str, tuple[Any, ...]] = {
     "image.pullPolicy": ("Always",),
     "image.pullSecrets": ([{"name": "a"}, {"name": "b"}],),
     "config": (
-        {"schedulers": ["one", "two"], "nodeSelector": _TEXTS},
+        {"nodes": {"selector": _TEXTS}},
         {"resourceName": "example.com/gpu", "devicePlugin": {"deviceMemoryScaling": 1.5, "deviceSplitCount": 20}},
         {"apiVersion": "lamina.dev/v1alpha1", "kind": "Configuration", "sharing": {"slots": 4}},
     ),
