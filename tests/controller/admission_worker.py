@@ -11,8 +11,7 @@ from datetime import UTC, datetime
 import msgspec
 
 from lamina.admission import certificates
-from lamina.admission.connections import Connections
-from lamina.admission.server import serve_on
+from lamina.admission.connections import Connections, serve_on
 from lamina.admission.service import AdmissionService, Ask
 from lamina.config_source.live import LiveConfiguration
 from lamina.configuration import DEFAULT, Config

@@ -13,11 +13,10 @@ from aiohttp import web
 from prometheus_client import CONTENT_TYPE_LATEST, generate_latest
 
 from lamina.admission.certificate_store import CertificateStore
-from lamina.admission.connections import Connections
+from lamina.admission.connections import Connections, serve_on
 from lamina.admission.native_offers import NativeOffers
 from lamina.admission.registration import certificate_names
 from lamina.admission.served_certificate import ServedCertificate
-from lamina.admission.server import serve_on
 from lamina.admission.service import AdmissionService
 from lamina.admission.settings import AdmissionSettings
 from lamina.admission.webhook_configuration import PATH
