@@ -113,7 +113,7 @@ def _used_quotas(quotas: ResourceQuotas, ledger: Ledger, config: Config) -> Iter
 log = logging.getLogger(__name__)
 
 EVERY = 100
-"""Of so many binds, one pod is read."""
+"""One pod is read for this many binds."""
 
 
 class BoundLabels:

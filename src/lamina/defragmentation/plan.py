@@ -20,7 +20,7 @@ from lamina.simulation.workload import SimNode, SimPod
 
 
 def plan(cluster: ClusterView, max_moves: int, staying: Collection[str] = frozenset()) -> Iterator[DefragStep]:
-    """The steps with at most so many moves, each worked out when it is asked for.
+    """The steps with at most this many moves, each computed when it is asked for.
 
     `staying` are UIDs of pods that must not be moved.
     """

@@ -27,7 +27,7 @@ class PodHolding:
     grants: dict[str, GrantRecord] = field(default_factory=dict)
     hold: Hold | None = None
     uncertain: bool = False
-    """Whether the pod may have been bound with another grant than those here, all of which are deleted."""
+    """Whether the pod may have been bound with a grant that was not observed, while all grants here are deleted."""
     unconfirmed_since: float | None = None
     """Since when the grants contradict what is known of the pod."""
 

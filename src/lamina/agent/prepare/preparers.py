@@ -73,7 +73,7 @@ class TicketPreparer:
         try:
             await self._steps.take_for_pod(plan)
         except (NotYet, BadInput):
-            await self._release_gone()  # what is in the way may belong to a pod that is gone
+            await self._release_gone()  # a deleted pod may hold what is in the way
             await self._steps.take_for_pod(plan)
         names = ", ".join(sorted({bound.container for bound in plan.names.values()}))
         log.info("Prepared %s: %s", owner.name, names)

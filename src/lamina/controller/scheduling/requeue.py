@@ -62,7 +62,7 @@ class Requeue:
         )
 
     async def _retry(self, pods: Iterable[PendingPod]) -> None:
-        """A pod that is gone, or cannot be written, is left alone."""
+        """A pod that no longer exists, or cannot be written, is left alone."""
         chosen = sorted(pods, key=lambda pod: pod.refused_at)[-MAX_RETRIES:]
         for pod in chosen:
             pod.waits = pod.place_found = False

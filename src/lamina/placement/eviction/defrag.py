@@ -73,7 +73,7 @@ def advise(
     """The steps that free the most GPUs with at most `most_moves` moves, as far as going one by one finds them.
 
     `place_again` decides where pods go. Without it, they go to GPUs that others share already, preferably of their own
-    node. After MAX_TRIED GPUs in a row of which none can be freed, no more are tried.
+    node. After MAX_TRIED GPUs in a row that cannot be freed, no more are tried.
     """
     board = _Board(nodes, residents)
     left, tried = most_moves, 0
