@@ -24,7 +24,7 @@ from lamina.agent.inventory.tickets import ticket_kinds
 from lamina.agent.state.gpu_health import ObservedGpu
 from lamina.agent.state.observed import Observable, ObservedNode
 from lamina.core.gpus import Gpu, Inventory, NativeResource
-from lamina.core.kube_quantity import parse_quantity
+from lamina.core.quantities import parse_quantity
 from lamina.core.sharing import Strategy
 from lamina.dialects import resource_names
 from lamina.dialects.hami import compatibility as hami

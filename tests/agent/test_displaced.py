@@ -5,7 +5,7 @@ from pathlib import Path
 import pytest
 
 from lamina.agent.limits.arbitration import CALM_S, DisplacedBorrowers
-from lamina.core.borrowers import MAX_DISPLACED, Borrowers, DisplacedBorrower
+from lamina.core.evictions import MAX_DISPLACED, Borrowers, DisplacedBorrower
 
 POLICY = Borrowers(seconds=30, notice_seconds=60, namespaces=("*",))
 PODS = ["a", "b"]

@@ -6,7 +6,7 @@ from contextlib import contextmanager, suppress
 from typing import Any
 
 from lamina.configuration import CONFIG_MAP, CONFIG_MAP_KEY, CONFIG_MAP_NAMESPACE
-from lamina.core.api_group import API_VERSION
+from lamina.core.component_names import API_VERSION
 from lamina.core.grants import ContainerGrant, Grant, Share, grant_name
 from lamina.core.objects import write_spec
 from lamina.core.pod_status import runs_containers

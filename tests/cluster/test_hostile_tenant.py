@@ -8,8 +8,7 @@ from collections.abc import Iterator
 import pytest
 
 from lamina.configuration import CONFIG_MAP_NAMESPACE
-from lamina.core.api_group import API_VERSION
-from lamina.core.component_names import ADMISSION_SECRET
+from lamina.core.component_names import ADMISSION_SECRET, API_VERSION
 from tests.cluster.components.cluster import RealCluster
 from tests.cluster.components.node import RealNode
 from tests.cluster.components.processes import Processes

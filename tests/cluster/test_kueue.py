@@ -20,8 +20,8 @@ from bench.packing.live import running_controller
 from lamina.configuration import CONFIG_MAP_NAMESPACE, DEFAULT
 from lamina.controller import crds
 from lamina.core.gpus import Inventory
-from lamina.core.kube_quantity import parse_quantity
 from lamina.core.objects import write_spec
+from lamina.core.quantities import parse_quantity
 from lamina.errors import Outside
 from lamina.install.scheduler_config import ExtenderAccess, scheduler_config
 from lamina.ports.kube import (

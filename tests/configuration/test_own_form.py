@@ -12,11 +12,9 @@ import yaml
 from lamina.configuration import DEFAULT, load
 from lamina.configuration.form import form
 from lamina.configuration.writer import to_yaml
-from lamina.core.borrowers import Borrowers
+from lamina.core.evictions import Borrowers, GrantlessPods, IdleShares
 from lamina.core.gpus import Mode
-from lamina.core.grantless import GrantlessPods
 from lamina.core.grants import ComputePolicy
-from lamina.core.idle import IdleShares
 from lamina.core.mig_rules import MigRule
 from lamina.core.prices import GpuPrice, Pricing
 from lamina.dialects.hami.section import HamiSection

@@ -7,7 +7,7 @@ from msgspec import structs
 from lamina.configuration import Config
 from lamina.controller.eviction.borrowers import BorrowerEvictions
 from lamina.controller.eviction.notices import NoticedEvictions
-from lamina.core.borrowers import DisplacedBorrower
+from lamina.core.evictions import DisplacedBorrower
 from lamina.core.gpus import Inventory
 from lamina.ports.kube import PODS
 from tests.controller.idle_world import IdleCluster

@@ -12,8 +12,8 @@ from lamina.controller.context import Context
 from lamina.controller.eviction.evictor import Evictor
 from lamina.controller.eviction.idle_shares import IdleEvictions
 from lamina.controller.eviction.notices import NoticedEvictions
+from lamina.core.evictions import IdlePod
 from lamina.core.gpus import Inventory
-from lamina.core.idle import IdlePod
 from lamina.ledger.grant_objects import grant_record
 from lamina.ledger.quotas import ResourceQuotas
 from lamina.ports.kube import (

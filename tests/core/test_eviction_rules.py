@@ -2,10 +2,8 @@
 
 import pytest
 
-from lamina.core.borrowers import Borrowers
+from lamina.core.evictions import Borrowers, GrantlessPods, IdleShares
 from lamina.core.gpus import Inventory, NativeResource
-from lamina.core.grantless import GrantlessPods
-from lamina.core.idle import IdleShares
 
 
 @pytest.mark.parametrize(

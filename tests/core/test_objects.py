@@ -9,11 +9,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from lamina.core.borrowers import DisplacedBorrower
 from lamina.core.claims import MAX_CLAIMS, HeldClaim
+from lamina.core.evictions import DisplacedBorrower, IdlePod
 from lamina.core.gpus import ExistingMigInstance, Gpu, Inventory, MigDeviceCount, MigInstance, Mode, NativeResource
 from lamina.core.grants import ComputePolicy, ContainerGrant, ContainerSize, Grant, Share
-from lamina.core.idle import IdlePod
 from lamina.core.mps import MpsDaemon, MpsState
 from lamina.core.objects import read_grant, read_inventory, write_spec
 from lamina.core.sharing import Strategy, TimeSlice

@@ -17,7 +17,7 @@ from lamina.agent.inventory.tickets import ticket_kinds
 from lamina.agent.metrics.families import families
 from lamina.agent.state.observed import ObservedNode
 from lamina.configuration import DEFAULT, Config
-from lamina.core.gpu_readings import GpuReading
+from lamina.core.gpu_facts import GpuReading
 from lamina.core.gpus import Gpu, Inventory
 from lamina.dialects import dialect_named, explain_missing_defaults, parse, registry
 from lamina.dialects.metadata import NodeFacts

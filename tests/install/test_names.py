@@ -6,7 +6,7 @@ from lamina.agent.containers.cdi import VOLUMES
 from lamina.configuration import CONFIG_MAP, CONFIG_MAP_KEY
 from lamina.configuration.nvidia.rules import DEFAULT_MPS_ROOT
 from lamina.core import component_names as core
-from lamina.core.api_group import API_VERSION
+from lamina.core.component_names import API_VERSION
 from lamina.dialects.claim_gate import GATE
 from lamina.dialects.registry import label_prefixes
 from lamina.install import rights

@@ -7,9 +7,8 @@ from typing import Any
 from uuid import uuid4
 
 from lamina.agent.kubelet.claim_plugin import ClaimPlugin
-from lamina.core.kube_quantity import parse_quantity
 from lamina.core.mig import Placed
-from lamina.core.quantities import MIB
+from lamina.core.quantities import MIB, parse_quantity
 from lamina.dra.names import DRIVER
 from lamina.ports.kube import RESOURCE_CLAIMS, RESOURCE_SLICES, Kube, NotFound, Object
 from lamina.ports.kubelet import draplugin_pb2 as messages

@@ -7,7 +7,7 @@ from lamina.configuration.checks import checked
 from lamina.configuration.form import form
 from lamina.configuration.importers import unversioned
 from lamina.configuration.yaml_documents import load_mapping
-from lamina.core.api_group import API_VERSION
+from lamina.core.component_names import API_VERSION
 from lamina.core.config import KIND, Config
 from lamina.errors import BadInput
 

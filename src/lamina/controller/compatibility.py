@@ -10,8 +10,8 @@ from prometheus_client.core import GaugeMetricFamily
 from lamina.configuration import Config
 from lamina.core.gpus import Inventory
 from lamina.core.grants import Grant
-from lamina.core.kube_quantity import parse_quantity
 from lamina.core.ledger import NOTHING
+from lamina.core.quantities import parse_quantity
 from lamina.core.sizes import usable
 from lamina.dialects import dialect_named
 from lamina.dialects.metadata import BoundPod, Metadata

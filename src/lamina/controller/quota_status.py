@@ -8,7 +8,7 @@ import logging
 from collections.abc import Mapping
 
 from lamina.configuration import Config
-from lamina.core.kube_quantity import parse_quantity
+from lamina.core.quantities import parse_quantity
 from lamina.errors import BadInput, Outside
 from lamina.ledger.ledger import Ledger
 from lamina.ledger.quotas import ResourceQuotas, usage

@@ -1,4 +1,11 @@
-"""Names that components, their installation and the commands agree on: objects, files and paths."""
+"""Names that components, their installation and the commands agree on: the API group, objects, files and paths."""
+
+from typing import Final
+
+GROUP: Final = "lamina.dev"
+VERSION: Final = "v1alpha1"
+API_VERSION: Final = "lamina.dev/v1alpha1"
+"""The API group of Lamina's objects and configuration."""
 
 NAMESPACE = "lamina-system"
 LEADER_LEASE, TURNS_LEASE = "lamina-controller", "lamina-turns"

@@ -20,8 +20,7 @@ from typing import Annotated, Final, Literal, TypeVar
 import msgspec
 from msgspec import Struct
 
-from lamina.core.api_group import API_VERSION
-from lamina.core.borrowers import Borrowers
+from lamina.core.component_names import API_VERSION
 from lamina.core.config_fields import (
     Admission,
     Defragmentation,
@@ -34,12 +33,11 @@ from lamina.core.config_fields import (
 )
 from lamina.core.device_fields import Mig, NativeDevices
 from lamina.core.dialect_fields import Compatibility, Dialects
+from lamina.core.evictions import Borrowers, GrantlessPods, IdleShares
 from lamina.core.field_types import Group, Switch, doc, must_be
 from lamina.core.gpus import Mode
-from lamina.core.grantless import GrantlessPods
-from lamina.core.idle import IdleShares
 from lamina.core.mig_rules import MigRule
-from lamina.core.namespaces import includes
+from lamina.core.object_names import includes
 from lamina.core.prices import Pricing
 from lamina.core.quantities import MAX_MIB
 from lamina.core.sharing import TimeSlice

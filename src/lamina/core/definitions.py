@@ -4,7 +4,7 @@ from typing import Any, NamedTuple
 
 import msgspec
 
-from lamina.core.api_group import GROUP, VERSION
+from lamina.core.component_names import GROUP, VERSION
 from lamina.core.gpus import Inventory
 from lamina.core.grants import Grant
 from lamina.core.inventory_status import InventoryStatus

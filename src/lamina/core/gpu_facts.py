@@ -1,11 +1,30 @@
-"""What the driver says of a GPU and of its MIG instances when it is asked for all of them."""
+"""What a GPU is and says of itself, and how it is divided."""
 
 from collections.abc import Mapping
-from typing import NamedTuple
+from enum import StrEnum
+from typing import Annotated, NamedTuple
 
 from msgspec import Struct
 
+from lamina.core.fields import Name, Natural, means
 from lamina.core.mig import Engines
+
+
+class Mode(StrEnum):
+    """How one GPU is divided at a time. An idle GPU may change its mode, a busy one may not."""
+
+    WHOLE = "whole"
+    QUOTA = "quota"
+    TIMESLICE = "timeslice"
+    MPS = "mps"
+    MIG = "mig"
+
+
+class MigInstance(Struct, frozen=True, kw_only=True):
+    """The place of a MIG instance on its GPU."""
+
+    profile: Annotated[Name, means("MIG profile, such as 1g.5gb")]
+    start: Annotated[Natural, means("Memory slice at which the instance begins")]
 
 
 class MigAttributes(NamedTuple):
@@ -63,3 +82,24 @@ class GpuFacts(Struct, frozen=True):
     """How well the GPU is connected to others, by their UUIDs; see `links`."""
     instances: tuple[MigInstanceFacts, ...] = ()
     """Its MIG instances, by their ids; none while its MIG mode is off."""
+
+
+WORK_LATELY_S = 1.2
+"""For so long before it is asked, the driver says how much processes worked. It takes a sample every 1/6 to 1 s, and
+answers with the average of those since then."""
+
+
+class GpuReading(Struct, frozen=True, kw_only=True):
+    """Bytes, percent of the last moments, degrees Celsius, watts; None where the driver does not say."""
+
+    bus_id: str = ""
+    used_bytes: int | None = None
+    free_bytes: int | None = None
+    busy_percent: int | None = None
+    memory_busy_percent: int | None = None
+    temperature_c: int | None = None
+    power_w: float | None = None
+
+    @property
+    def total_bytes(self) -> int | None:
+        return None if self.used_bytes is None or self.free_bytes is None else self.used_bytes + self.free_bytes

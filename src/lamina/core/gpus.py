@@ -10,12 +10,11 @@ from typing import Annotated
 
 from msgspec import Meta, Struct
 
-from lamina.core.borrowers import MAX_DISPLACED, DisplacedBorrower
 from lamina.core.claims import MAX_CLAIMS, HeldClaim
+from lamina.core.evictions import MAX_DISPLACED, MAX_IDLE, DisplacedBorrower, IdlePod
 from lamina.core.fields import Name, Natural, UpToGpus, UpToMany, camel_case, means
-from lamina.core.gpu_modes import MigInstance as MigInstance
-from lamina.core.gpu_modes import Mode as Mode
-from lamina.core.idle import MAX_IDLE, IdlePod
+from lamina.core.gpu_facts import MigInstance as MigInstance
+from lamina.core.gpu_facts import Mode as Mode
 from lamina.core.mps import MpsDaemon
 from lamina.core.sharing import Strategy, TimeSlice
 from lamina.core.sizes import MAX_APPLIED, AppliedSize

@@ -10,8 +10,8 @@ from typing import Annotated
 from msgspec import Meta, Struct
 
 from lamina.core.fields import Name, Natural, camel_case, means
-from lamina.core.gpu_modes import MigInstance as MigInstance
-from lamina.core.gpu_modes import Mode
+from lamina.core.gpu_facts import MigInstance as MigInstance
+from lamina.core.gpu_facts import Mode
 
 MAX_CONTAINERS = 200
 """The most containers of a pod, init containers included, that are read: each event of a pod must take little time."""

@@ -7,7 +7,7 @@ from math import ceil
 from typing import Any, NamedTuple
 
 from lamina.core.grants import MAX_CONTAINERS
-from lamina.core.kube_quantity import parse_quantity
+from lamina.core.quantities import parse_quantity
 from lamina.errors import BadInput
 
 _MIB = 1 << 20

@@ -8,7 +8,7 @@ from collections.abc import Iterable, Mapping
 from typing import NamedTuple
 
 from lamina.core.claims import HeldClaim
-from lamina.core.gpu_modes import Mode
+from lamina.core.gpu_facts import Mode
 from lamina.core.grants import ContainerGrant
 from lamina.core.mig import Placed
 

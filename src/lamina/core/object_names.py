@@ -1,6 +1,7 @@
-"""Names of objects in Kubernetes."""
+"""Names of objects and lists of namespaces, as Kubernetes and the configuration have them."""
 
 import re
+from collections.abc import Collection
 
 MAX_LENGTH = 253
 _SUBDOMAIN = re.compile(r"[a-z0-9]([a-z0-9-]*[a-z0-9])?(\.[a-z0-9]([a-z0-9-]*[a-z0-9])?)*")
@@ -9,3 +10,8 @@ _SUBDOMAIN = re.compile(r"[a-z0-9]([a-z0-9-]*[a-z0-9])?(\.[a-z0-9]([a-z0-9-]*[a-
 def is_object_name(text: str) -> bool:
     """Whether an object can have this name. No such name changes an address or a line of a log that contains it."""
     return len(text) <= MAX_LENGTH and _SUBDOMAIN.fullmatch(text) is not None
+
+
+def includes(namespaces: Collection[str], namespace: str) -> bool:
+    """Whether the list names the namespace."""
+    return namespace in namespaces or "*" in namespaces

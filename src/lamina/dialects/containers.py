@@ -7,7 +7,7 @@ from collections.abc import Iterable, Mapping
 from typing import Any, NamedTuple
 
 from lamina.core.grants import MAX_CONTAINERS
-from lamina.core.kube_quantity import Quantity, parse_quantity
+from lamina.core.quantities import Quantity, parse_quantity
 from lamina.errors import BadInput
 
 MAX_MEMORY = 2**31 - 1

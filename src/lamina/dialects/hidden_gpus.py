@@ -14,7 +14,7 @@ from collections.abc import Collection, Iterator, Mapping
 from typing import Any
 
 from lamina.core.config import Config
-from lamina.core.kube_quantity import parse_quantity
+from lamina.core.quantities import parse_quantity
 from lamina.dialects.admission import check_unassigned
 from lamina.dialects.native_devices import native_resources
 from lamina.dialects.patches import PatchOperation

@@ -4,7 +4,7 @@ from collections.abc import Mapping
 from typing import Any, NamedTuple
 
 from lamina.core.config import Config
-from lamina.core.kube_quantity import parse_quantity
+from lamina.core.quantities import parse_quantity
 from lamina.dialects.registry import quota_names
 from lamina.errors import BadInput
 

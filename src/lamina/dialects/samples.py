@@ -8,7 +8,7 @@ from typing import Literal, NamedTuple
 
 from msgspec import Struct
 
-from lamina.core.gpu_readings import GpuReading
+from lamina.core.gpu_facts import GpuReading
 from lamina.core.gpus import Gpu
 from lamina.core.grants import Share
 from lamina.core.ledger import Taken

@@ -5,8 +5,7 @@ from typing import Any
 
 from msgspec import Struct
 
-from lamina.core.kube_quantity import parse_quantity
-from lamina.core.quantities import MIB
+from lamina.core.quantities import MIB, parse_quantity
 from lamina.dra.names import CORES, MEMORY, base_request
 from lamina.errors import BadInput, NotYet
 

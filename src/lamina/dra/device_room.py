@@ -6,8 +6,7 @@ from typing import Any
 
 from msgspec import Struct
 
-from lamina.core.kube_quantity import parse_quantity
-from lamina.core.quantities import MIB
+from lamina.core.quantities import MIB, parse_quantity
 from lamina.dra.names import CORES, MEMORY
 from lamina.dra.selectors import selects
 from lamina.dra.slices import COUNTERS, generation

@@ -13,8 +13,7 @@ from typing import Any
 
 from msgspec import Struct
 
-from lamina.core.gpu_facts import GpuFacts, MigAttributes
-from lamina.core.gpu_modes import MigInstance
+from lamina.core.gpu_facts import GpuFacts, MigAttributes, MigInstance
 from lamina.core.mig import MigProfile
 from lamina.core.mig_devices import MigDevice
 from lamina.core.quantities import MIB

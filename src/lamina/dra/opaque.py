@@ -6,8 +6,7 @@ Parameters of a class come before those of the claim.
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Any
 
-from lamina.core.kube_quantity import parse_quantity
-from lamina.core.quantities import MIB
+from lamina.core.quantities import MIB, parse_quantity
 from lamina.dra.names import base_request
 from lamina.errors import BadInput
 

@@ -9,8 +9,7 @@ from collections.abc import Callable, Iterable, Mapping
 from typing import Any, NamedTuple
 
 from lamina.core.gpus import Inventory
-from lamina.core.kube_quantity import parse_quantity
-from lamina.core.quantities import MIB
+from lamina.core.quantities import MIB, parse_quantity
 from lamina.dra.names import CORES, MEMORY
 from lamina.errors import BadInput
 

@@ -15,7 +15,7 @@ from typing import NamedTuple, Protocol, cast
 
 from msgspec import Struct
 
-from lamina.core.gpu_readings import WORK_LATELY_S
+from lamina.core.gpu_facts import WORK_LATELY_S
 from lamina.errors import BadInput, Outside
 
 LIBRARIES = ("libcuda.so.1", "libnvidia-ml.so.1")

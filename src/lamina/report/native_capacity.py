@@ -3,9 +3,9 @@
 from collections.abc import Iterable, Iterator, Mapping
 
 from lamina.core.gpus import Inventory
-from lamina.core.kube_quantity import parse_quantity
 from lamina.core.mig_devices import profile_resource, strategy_hint
 from lamina.core.pod_status import is_over
+from lamina.core.quantities import parse_quantity
 from lamina.dialects.containers import read_containers
 from lamina.dialects.native_devices import native_resources
 from lamina.placement import Cause, Miss

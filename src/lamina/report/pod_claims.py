@@ -9,7 +9,7 @@ from collections.abc import Iterable, Iterator, Mapping
 from functools import cached_property
 from typing import Any, NamedTuple
 
-from lamina.core.kube_quantity import parse_quantity
+from lamina.core.quantities import parse_quantity
 from lamina.dialects.containers import read_containers
 from lamina.dra.claim_fit import ClaimFit, fit_claims
 from lamina.dra.device_room import ClaimRoom, rooms

@@ -3,7 +3,7 @@
 import pytest
 
 from lamina.agent.chargeback.book import BusyCounter, idle_pods
-from lamina.core.idle import MAX_IDLE, IdlePod, IdleShares
+from lamina.core.evictions import MAX_IDLE, IdlePod, IdleShares
 
 NOW, HOUR_S = 1_000_000.0, 3600.0
 

@@ -2,7 +2,7 @@
 
 from fractions import Fraction
 
-from lamina.core.kube_quantity import parse_quantity
+from lamina.core.quantities import parse_quantity
 from lamina.errors import BadInput
 
 RULE = "quantities must match the regular expression '^([+-]?[0-9.]+)([eEinumkKMGTP]*[-+]?[0-9]*)$'"

@@ -17,7 +17,7 @@ from typing import NamedTuple
 from msgspec import Struct
 
 from lamina.agent.chargeback.amounts import NO_AMOUNTS, AccountedGpu, Amounts, UsageSample, fitting, memory_parts
-from lamina.core.idle import MAX_IDLE, IdlePod, IdleShares
+from lamina.core.evictions import MAX_IDLE, IdlePod, IdleShares
 from lamina.core.workloads import UNKNOWN, Workload
 
 MAX_PASSED_S = 60.0

@@ -26,11 +26,10 @@ from lamina.agent.inventory.tickets import KubeletDevice, TicketKind, advertised
 from lamina.agent.inventory.usage import DevicesInUse, GpuUse, accepts_grants, is_free_for, with_usage
 from lamina.agent.state.gpu_health import ObservedGpu
 from lamina.configuration import NodeSettings
-from lamina.core.borrowers import DisplacedBorrower
 from lamina.core.claims import MAX_CLAIMS, HeldClaim
+from lamina.core.evictions import DisplacedBorrower, IdlePod
 from lamina.core.gpus import Gpu, Inventory, MigDeviceCount, Mode, NativeResource
 from lamina.core.grants import MigInstance, Share
-from lamina.core.idle import IdlePod
 from lamina.core.mig_devices import NONE, SINGLE, MigDevice, single_strategy_problem
 from lamina.core.mps import MpsDaemon
 from lamina.core.sharing import GPU, ReplicaSharing, TimeSlice

@@ -15,7 +15,7 @@ from pathlib import Path
 
 from lamina.agent.containers.paths import folder_names, pod_uid_of
 from lamina.agent.context import NodeContext
-from lamina.core.borrowers import MAX_DISPLACED, Borrowers, DisplacedBorrower
+from lamina.core.evictions import MAX_DISPLACED, Borrowers, DisplacedBorrower
 from lamina.enforcement.arbitration import Arbitration, Capacity, Confirm, Report
 from lamina.enforcement.open_container import OpenContainer
 from lamina.enforcement.process_memory import SlotProcess, bytes_by_slot, slot_process, slot_processes, word

@@ -20,7 +20,7 @@ from typing import NamedTuple
 from lamina.agent.containers.paths import USAGE, folder_name, pod_uid_of
 from lamina.agent.context import NodeContext
 from lamina.agent.state.holdings import Bound
-from lamina.core.gpu_modes import Mode
+from lamina.core.gpu_facts import Mode
 from lamina.enforcement.driver_figures import UNCONFIRMED, Confirmation
 from lamina.errors import Outside
 from lamina.ports import cgroups

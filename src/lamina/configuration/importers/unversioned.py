@@ -23,7 +23,7 @@ from lamina.configuration.importers import chart_4paradigm, hami, volcano
 from lamina.configuration.importers.hami import Hami, NodeConfig
 from lamina.configuration.importers.volcano import Volcano
 from lamina.configuration.yaml_documents import shown
-from lamina.core.api_group import API_VERSION
+from lamina.core.component_names import API_VERSION
 from lamina.core.config import KIND, Config
 from lamina.core.config_fields import Admission, Nodes, Placement, Sharing
 from lamina.core.device_fields import Mig

@@ -10,8 +10,8 @@ from collections.abc import Callable, Mapping
 from typing import Any, NamedTuple
 
 from lamina.controller.context import Context
-from lamina.core.kube_quantity import parse_quantity
 from lamina.core.pod_status import is_over
+from lamina.core.quantities import parse_quantity
 from lamina.dialects.by_claim import ENTRY, GENERATED
 from lamina.dra.generated import read_generated, template_spec
 from lamina.errors import BadInput

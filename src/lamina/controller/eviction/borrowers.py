@@ -7,7 +7,7 @@ then. Evicted, they can start on a GPU that has room. Of each GPU's borrowers th
 from collections.abc import Sequence
 
 from lamina.controller.eviction.notices import NoticedEvictions, NoticeTerms
-from lamina.core.borrowers import Borrowers
+from lamina.core.evictions import Borrowers
 from lamina.ledger.pod_reports import PodReport
 from lamina.ports.kube import Object
 

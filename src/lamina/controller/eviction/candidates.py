@@ -6,7 +6,7 @@ from datetime import datetime
 from fractions import Fraction
 from typing import Any, NamedTuple
 
-from lamina.core.kube_quantity import parse_quantity
+from lamina.core.quantities import parse_quantity
 from lamina.ledger.ledger import Ledger
 from lamina.ledger.pod_stages import Stage
 from lamina.ledger.pods import ParsedPod

@@ -10,7 +10,7 @@ from collections.abc import Iterator
 from lamina.controller.context import Context
 from lamina.controller.eviction.evictor import Evictor
 from lamina.controller.observation.watches import Watches
-from lamina.core.grantless import NAMED_AFTER_S
+from lamina.core.evictions import NAMED_AFTER_S
 from lamina.ledger.ticket_holders import TicketHolder, describe_tickets, without_grant
 from lamina.ports.kube import PODS, Object
 

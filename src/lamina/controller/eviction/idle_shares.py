@@ -8,7 +8,7 @@ import logging
 from collections.abc import Mapping, Sequence
 
 from lamina.controller.eviction.notices import NoticedEvictions, NoticeTerms
-from lamina.core.idle import IdleShares
+from lamina.core.evictions import IdleShares
 from lamina.core.pod_status import is_over
 from lamina.core.workloads import Workload, workload_of
 from lamina.ledger.pod_reports import PodReport

@@ -17,7 +17,7 @@ from collections.abc import Iterator, Sequence
 from fractions import Fraction
 
 from lamina.core.grants import MAX_GPUS
-from lamina.core.kube_quantity import parse_quantity
+from lamina.core.quantities import parse_quantity
 from lamina.dialects.containers import ContainerManifest, read_integer, show
 from lamina.dialects.patches import PatchOperation, add_limits, add_request, remove_resource
 from lamina.dialects.protocol import ResourceNames

@@ -9,8 +9,8 @@ from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
 from lamina.core.gpus import Gpu
-from lamina.core.kube_quantity import parse_quantity
 from lamina.core.mig_devices import MIXED, PREFIX, SINGLE, MigDevice, profile_resource, single_strategy_problem
+from lamina.core.quantities import parse_quantity
 from lamina.core.sharing import GPU, Replicated, Strategy
 from lamina.dialects.metadata import NodeFacts, label_value
 from lamina.errors import BadInput

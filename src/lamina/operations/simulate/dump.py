@@ -12,9 +12,9 @@ from lamina.configuration import Config
 from lamina.configuration.yaml_documents import load_documents
 from lamina.core.cards import card
 from lamina.core.gpus import Gpu, cordoned
-from lamina.core.kube_quantity import parse_quantity
 from lamina.core.objects import read_inventory
 from lamina.core.pod_status import is_over
+from lamina.core.quantities import parse_quantity
 from lamina.dialects import check_pod, parse, registry
 from lamina.errors import BadInput
 from lamina.ports.kube import Object

@@ -3,7 +3,7 @@
 from typing import NamedTuple
 from urllib.parse import quote
 
-from lamina.core.api_group import GROUP, VERSION
+from lamina.core.component_names import GROUP, VERSION
 from lamina.ports.kube.errors import Refused
 
 

@@ -5,9 +5,9 @@ from pathlib import Path
 from typing import NamedTuple, Protocol
 
 from lamina.core.gpu_facts import GpuFacts as GpuFacts
+from lamina.core.gpu_facts import GpuReading as GpuReading
 from lamina.core.gpu_facts import MigAttributes as MigAttributes
 from lamina.core.gpu_facts import MigInstanceFacts as MigInstanceFacts
-from lamina.core.gpu_readings import GpuReading as GpuReading
 from lamina.core.mig import MigCard, Placed
 
 

@@ -5,7 +5,7 @@ from typing import Any, TypeVar
 
 import pynvml as nvml
 
-from lamina.core.gpu_readings import WORK_LATELY_S
+from lamina.core.gpu_facts import WORK_LATELY_S
 from lamina.ports.nvml.protocol import GpuReading
 
 T = TypeVar("T")
