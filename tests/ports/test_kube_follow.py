@@ -3,6 +3,7 @@
 import asyncio
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
+from typing import Any
 
 import pytest
 from hypothesis import given
@@ -10,9 +11,9 @@ from hypothesis import strategies as st
 
 from lamina.errors import Outside
 from lamina.ports.clock import FakeClock
-from lamina.ports.kube import NODES, Followed, Object, Unreachable, follow
+from lamina.ports.kube import NODES, Followed, Listing, Object, Unreachable
 from lamina.ports.kube.fake import FakeKube
-from lamina.ports.kube.follow import PAUSES_S, trimmed_to
+from lamina.ports.kube.follow import PAUSES_S, FollowedCollection, trimmed_to
 
 
 def node(name: str, **labels: str) -> Object:
@@ -22,8 +23,11 @@ def node(name: str, **labels: str) -> Object:
 class Follower:
     """Collects what is reported, and keeps the picture that a listener would have."""
 
-    def __init__(self) -> None:
+    def __init__(self, collection: FollowedCollection) -> None:
+        self.collection = collection
         self.clock = FakeClock()
+        self.held: set[str] = set()
+        """The UIDs of what was reported or noted, and has not been reported as deleted."""
         self.reported: list[str] = []
         self.picture: dict[str, Object] = {}
         self.wrong: list[str] = []
@@ -36,22 +40,30 @@ class Follower:
         if event.kind == "SYNCED":
             self.reported.append("SYNCED")
             return
-        name = event.object["metadata"]["name"]
+        name, uid = event.object["metadata"]["name"], event.object["metadata"]["uid"]
         self.reported.append(f"{event.kind} {name}")
-        if (event.kind == "ADDED") == (name in self.picture):
+        expected = uid in self.held if event.kind == "DELETED" else (event.kind == "MODIFIED") == (name in self.picture)
+        if not expected:
             self.wrong.append(self.reported[-1])
         if event.kind == "DELETED":
-            self.picture.pop(name, None)
+            self.held.discard(uid)
+            if name in self.picture and self.picture[name]["metadata"]["uid"] == uid:
+                del self.picture[name]
         else:
+            self.held.add(uid)
             self.picture[name] = event.object
+
+    def note(self, obj: Object) -> None:
+        if self.collection.note(obj):
+            self.held.add(obj["metadata"]["uid"])
 
 
 @asynccontextmanager
 async def following(kube: FakeKube, **chosen: str) -> AsyncIterator[Follower]:
-    follower = Follower()
+    follower = Follower(FollowedCollection(kube, NODES, **chosen))  # type: ignore[arg-type]
 
     async def run() -> None:
-        async for event in follow(kube, follower.clock, NODES, **chosen):  # type: ignore[arg-type]
+        async for event in follower.collection.follow(follower.clock):
             follower.receive(event)
 
     task = asyncio.create_task(run())
@@ -124,7 +136,59 @@ async def test_a_selector_and_a_trim_hold_after_a_relist_too() -> None:
         assert follower.reported == ["ADDED a", "SYNCED", "ADDED b", "DELETED a"]
 
 
-STEPS = st.sampled_from(["create", "delete", "patch", "disconnect", "forget", "down", "up"])
+async def test_what_comes_and_goes_in_a_gap_is_reported_as_deleted_if_it_was_noted() -> None:
+    kube = FakeKube()
+    async with following(kube) as follower:
+        kube.failing["watch"] = lambda resource, name: Unreachable("down")
+        kube.disconnect()
+        await follower.rest()
+        for name in ("noted", "unnoted", "replaced"):
+            await kube.create(NODES, node(name))
+        for name in ("noted", "replaced"):
+            follower.note(await kube.get(NODES, name))
+        for name in ("noted", "unnoted", "replaced"):
+            await kube.delete(NODES, name)
+        follower.note(await kube.create(NODES, node("kept")))
+        await kube.create(NODES, node("replaced"))
+        kube.forget_history()
+        kube.failing.clear()
+        await follower.rest()
+        assert follower.reported[1:] == ["DELETED noted", "DELETED replaced", "ADDED kept", "ADDED replaced", "SYNCED"]
+        assert follower.wrong == []
+
+
+async def test_what_is_noted_while_the_list_is_on_its_way_is_not_taken_for_deleted() -> None:
+    """The list is older than the object. Its watch reports the object."""
+    kube = FakeKube()
+    listed, answered = asyncio.Event(), asyncio.Event()
+
+    class Slow(FakeKube):
+        async def list(self, *args: Any, **chosen: Any) -> Listing:
+            found = await kube.list(*args, **chosen)
+            listed.set()
+            await answered.wait()
+            return found
+
+        watch = kube.watch  # type: ignore[assignment]
+
+    async with following(Slow()) as follower:
+        await listed.wait()
+        follower.note(await kube.create(NODES, node("new")))
+        answered.set()
+        await follower.rest()
+        assert follower.reported == ["SYNCED", "ADDED new"]
+
+
+async def test_a_late_answer_about_an_object_whose_deletion_was_reported_is_not_noted() -> None:
+    kube = FakeKube()
+    async with following(kube) as follower:
+        late = await kube.create(NODES, node("gone"))
+        await kube.delete(NODES, "gone")
+        await follower.rest()
+        assert follower.reported[1:] == ["ADDED gone", "DELETED gone"] and not follower.collection.note(late)
+
+
+STEPS = st.sampled_from(["create", "delete", "patch", "disconnect", "forget", "down", "up", "read", "note"])
 
 
 @given(steps=st.lists(st.tuples(STEPS, st.sampled_from("abc"), st.booleans()), max_size=30))
@@ -134,6 +198,7 @@ def test_the_picture_is_right_in_the_end(steps: list[tuple[str, str, bool]]) -> 
 
 async def _play(steps: list[tuple[str, str, bool]]) -> None:
     kube = FakeKube()
+    read: list[Object] = []
     async with following(kube) as follower:
         for number, (step, name, wait) in enumerate(steps):
             present = {obj["metadata"]["name"] for obj in (await kube.list(NODES)).items}
@@ -152,12 +217,17 @@ async def _play(steps: list[tuple[str, str, bool]]) -> None:
                 kube.disconnect()
             elif step == "up":
                 kube.failing.clear()
+            elif step == "read" and name in present:
+                read.append(await kube.get(NODES, name))
+            elif step == "note" and read:
+                follower.note(read.pop(0))
             if wait:
                 await follower.rest()
         kube.failing.clear()
         await follower.rest()
         truth = {obj["metadata"]["name"]: obj for obj in (await kube.list(NODES)).items}
         assert follower.picture == truth and follower.wrong == []
+        assert follower.held == {obj["metadata"]["uid"] for obj in truth.values()}
 
 
 async def test_a_version_that_the_server_does_not_accept_any_more_is_given_up() -> None:

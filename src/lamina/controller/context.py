@@ -12,7 +12,8 @@ from lamina.ledger.pod_rules import PodRules
 from lamina.ledger.pods import ParsedPod
 from lamina.ledger.quotas import ResourceQuotas
 from lamina.ports.clock import Clock
-from lamina.ports.kube import Kube, Object
+from lamina.ports.kube import Kube, Object, Resource
+from lamina.ports.kube.follow import FollowedCollection
 from lamina.ports.set_aside import SetAside
 
 
@@ -27,6 +28,8 @@ class Context:
     quotas: ResourceQuotas
     pending: PendingPods = field(default_factory=PendingPods)
     parser: PodParser = field(default_factory=PodParser)
+    followed: dict[Resource, FollowedCollection] = field(default_factory=dict)
+    """What the watches follow."""
 
     @property
     def ledger(self) -> Ledger:
@@ -43,6 +46,12 @@ class Context:
     @property
     def claim_usage(self) -> ClaimUsage:
         return ClaimUsage(self.ledger, self.quotas, self.cluster_state.claims, lambda: self.configuration.value)
+
+    def note(self, resource: Resource, obj: Object) -> bool:
+        """The object was read or written, and what is known from that has to end with it. Returns whether it may still
+        exist: False where a watch has reported its deletion already."""
+        followed = self.followed.get(resource)
+        return followed is None or followed.note(obj)
 
     def now(self) -> float:
         """Seconds of the monotonic clock, for durations."""

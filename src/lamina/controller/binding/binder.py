@@ -134,10 +134,12 @@ class Binder:
 
     async def _read_pod(self, args: BindArgs) -> Object:
         try:
-            return await self._kube.get(PODS, args.podName, namespace=args.podNamespace)
+            obj = await self._kube.get(PODS, args.podName, namespace=args.podNamespace)
         except NotFound as error:
             self._ledger.remove_pod(args.podUID, self._context.now())
             raise NotFound(f"{args.pod} no longer exists") from error
+        self._context.note(PODS, obj)
+        return obj
 
     def _observe(self, args: BindArgs, obj: Object) -> PodState:
         """Report the pod's state to the ledger. Raises Conflict where this is another pod of the same name."""
@@ -155,7 +157,9 @@ class Binder:
         claims = self._context.cluster_state.claims
         for name in claims_of(pod.obj) if claims.followed else ():
             with contextlib.suppress(NotFound):
-                claims.observe(await self._kube.get(RESOURCE_CLAIMS, name, namespace=pod.namespace))
+                claim = await self._kube.get(RESOURCE_CLAIMS, name, namespace=pod.namespace)
+                if self._context.note(RESOURCE_CLAIMS, claim):
+                    claims.observe(claim)
 
     async def _bind_to_claim(self, args: BindArgs, pod: ParsedPod, state: PodState) -> None:
         """kube-scheduler has made and allocated the pod's claim, and frees it where it exceeds a quota here."""

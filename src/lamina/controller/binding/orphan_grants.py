@@ -40,6 +40,7 @@ async def _settle(context: Context, claim: ContradictedGrant) -> None:
     if pod is None or pod["metadata"]["uid"] != claim.pod_uid:
         ledger.remove_pod(claim.pod_uid, context.now())
     else:
+        context.note(PODS, pod)
         state = pod_state(pod)
         ledger.observe_pod(claim.pod_uid, state, context.now())
         node = state.node

@@ -107,6 +107,7 @@ class PodGrants:
             except Outside:
                 self._ledger.release(args.podUID, Why.GRANT)
                 raise
+            self._context.note(GRANTS, created)
             record = grant_record(created)
             self._placement_lease.end_write(GRANTS, name, record.uid)
             self._origins.record_own(record.uid)
@@ -142,7 +143,9 @@ class PodGrants:
         """Read the existing grant that prevents creating a new one. The watch has not reported it yet."""
         name = grant_name(args.podName, args.podUID)
         with contextlib.suppress(NotFound):
-            record = grant_record(await self._kube.get(GRANTS, name, namespace=args.podNamespace))
+            obj = await self._kube.get(GRANTS, name, namespace=args.podNamespace)
+            self._context.note(GRANTS, obj)
+            record = grant_record(obj)
             if record.grant.pod_uid != args.podUID:
                 raise Conflict(f"grant {args.podNamespace}/{name} belongs to another pod")
             self._ledger.observe_grant(record)

@@ -34,7 +34,7 @@ from lamina.ports.kube import (
     Resource,
     follow,
 )
-from lamina.ports.kube.follow import ADDED, DELETED, MODIFIED, SYNCED, identity, trimmed_to
+from lamina.ports.kube.follow import ADDED, DELETED, MODIFIED, SYNCED, FollowedCollection, identity, trimmed_to
 from lamina.ports.supervision import keep_running
 
 _STATE, _RUNNING, _KIND, _STOPPED, _RESIZED, _LEAVING = "state", "running", "kind", "stopped", "resized", "leaving"
@@ -92,6 +92,10 @@ class Watches:
         self._unlisted = {resource.plural for resource in self._handlers}
         self.synced = asyncio.Event()
         self.write_barrier = WriteBarrier()
+        trims = {PODS: self._trim_pod, NODES: _trim_node, RESOURCE_CLAIMS: _TRIM_CLAIM}
+        for resource in (*self._handlers, RESOURCE_CLAIMS):
+            trim = trims.get(resource, _keep)
+            context.followed[resource] = FollowedCollection(context.kube, resource, trim=trim)
 
     @property
     def unlisted(self) -> list[str]:
@@ -116,7 +120,7 @@ class Watches:
     async def run_claims(self) -> None:
         """Watch ResourceClaims until canceled. Nothing waits for their list, which an old API server does not have."""
         self._claims.followed = True
-        async for kind, claim in follow(self._kube, self._context.clock, RESOURCE_CLAIMS, trim=_TRIM_CLAIM):
+        async for kind, claim in self._context.followed[RESOURCE_CLAIMS].follow(self._context.clock):
             if kind != SYNCED:
                 with self._set_aside.around(RESOURCE_CLAIMS.plural, _name(claim)):
                     (self._claims.remove if kind == DELETED else self._claims.observe)(claim)
@@ -146,15 +150,16 @@ class Watches:
     def _catch_up(self, known: Iterable[GrantRecord], grants: Sequence[Object], pods: Iterable[Object]) -> None:
         """These grants and pods exist, and of the known grants no others."""
         for grant in grants:
-            self._handle(GRANTS, MODIFIED, grant)
+            if self._context.note(GRANTS, grant):
+                self._handle(GRANTS, MODIFIED, grant)
         for pod in pods:
-            self._handle(PODS, MODIFIED, self._trim_pod(pod))
+            if self._context.note(PODS, pod):
+                self._handle(PODS, MODIFIED, self._trim_pod(pod))
         present = {grant["metadata"]["uid"] for grant in grants}
         self._ledger.miss_grants((record for record in known if record.uid not in present), self._context.now())
 
     async def _watch(self, resource: Resource) -> None:
-        trim = {PODS: self._trim_pod, NODES: _trim_node}.get(resource, _keep)
-        async for kind, obj in follow(self._kube, self._context.clock, resource, trim=trim):
+        async for kind, obj in self._context.followed[resource].follow(self._context.clock):
             if kind == SYNCED:
                 self._unlisted.discard(resource.plural)
                 if not self._unlisted:

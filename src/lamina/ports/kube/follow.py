@@ -3,6 +3,9 @@
 A list is followed by a watch from its version. A watch that ends or breaks is taken up again where it stopped; where
 that is too long ago the collection is listed again and the difference is reported as events, so that a missed deletion
 is still reported. A consumer never has to list.
+
+A consumer that also reads or writes single objects notes these here: one that comes and goes between two lists is in
+neither of them, and no watch would say that it is gone.
 """
 
 import contextlib
@@ -61,8 +64,24 @@ class FollowedCollection:
         self._selected = {"namespace": namespace, "labels": labels, "fields": fields}
         self._trim = trim
         self._known: dict[_Key, Object] = {}
+        self._noted: dict[_Key, Object] = {}
+        """Objects that were noted, until a list or a watch reports what became of them."""
         self.version = ""
         """The version up to which everything is known; empty where the collection has to be listed."""
+
+    def note(self, obj: Object) -> bool:
+        """The object was read or written besides. Its deletion is reported, even if nothing else is reported of it.
+
+        Returns whether it may still exist: False where its deletion has been reported already. Raises what `trim`
+        raises.
+        """
+        key, uid = _key(obj), _uid(obj)
+        if (known := self._known.get(key)) is not None and _uid(known) == uid:
+            return True
+        if self.version and _precedes(obj, self.version):
+            return False
+        self._noted[key] = self._trim(obj)
+        return True
 
     async def events(self) -> AsyncGenerator[Followed]:
         """What happens from this version on, or since the list of before, with bookmarks. Ends when the watch ends.
@@ -71,7 +90,10 @@ class FollowedCollection:
         """
         if not self.version:
             listing = await self._kube.list(self._resource, **self._selected)
-            events = _difference(self._known, [self._trim(obj) for obj in listing.items])
+            items = [self._trim(obj) for obj in listing.items]
+            listed = {_key(obj): obj for obj in items}
+            missed = [event for key in [*self._noted] for event in self._missed(key, listed.get(key), listing.version)]
+            events = missed + _difference(self._known, items)
             self.version = listing.version
             for event in events:
                 yield event
@@ -83,15 +105,56 @@ class FollowedCollection:
                 if watched.kind == BOOKMARK:
                     yield Followed(BOOKMARK, {})
                     continue
-                for event in _one(self._known, watched.kind, self._trim(watched.object)):
+                obj = self._trim(watched.object)
+                missed = self._missed(_key(obj), obj, obj["metadata"].get("resourceVersion"))
+                for event in missed + _one(self._known, watched.kind, obj):
                     yield event
         except Gone:
             self.version = ""
         finally:
             await stream.aclose()
 
+    def _missed(self, key: _Key, reported: Object | None, version: str) -> list[Followed]:
+        """The end of a noted object, where `reported` stands in its place at this version, or nothing."""
+        noted = self._noted.get(key)
+        if noted is None:
+            return []
+        same = reported is not None and _uid(reported) == _uid(noted)
+        if not same and not _precedes(noted, version):
+            return []  # made since
+        del self._noted[key]
+        return [] if same else [Followed(DELETED, noted)]
 
-async def follow(
+    async def follow(self, clock: Clock) -> AsyncGenerator[Followed]:
+        """Tell everything that exists, then SYNCED, then everything that happens. Ends only when it is closed.
+
+        Failures are logged, and tried again after `PAUSES_S`.
+        """
+        message = f"Following {self._resource.plural} was interrupted: %s"
+        failures, defects = FailureLog(log, message, pauses_s=PAUSES_S), FailureLog(log, message, pauses_s=PAUSES_S)
+        while True:
+            watching = bool(self.version)
+            try:
+                async with contextlib.aclosing(self.events()) as events:
+                    async for event in events:
+                        failures.succeeded()
+                        if watching:
+                            defects.succeeded()
+                        watching = watching or event.kind == SYNCED
+                        if event.kind != BOOKMARK:
+                            yield event
+                pause = PAUSES_S[0] if self.version else 0.0
+            except Outside as error:
+                pause = failures.failed(error)
+                if failures.count >= _REFUSALS and not isinstance(error, Unreachable):
+                    self.version = ""
+            except Exception as error:
+                # What is known must outlive a defect: who follows again from nothing misses the deletions until then.
+                self.version, pause = "", defects.failed(error)
+            await clock.sleep(pause)
+
+
+def follow(
     kube: Kube,
     clock: Clock,
     resource: Resource,
@@ -101,33 +164,9 @@ async def follow(
     fields: str = "",
     trim: Callable[[Object], Object] = lambda obj: obj,
 ) -> AsyncGenerator[Followed]:
-    """Tell everything that exists, then SYNCED, then everything that happens. Ends only when it is closed.
-
-    `trim` is that of FollowedCollection. Failures are logged, and tried again after `PAUSES_S`.
-    """
+    """Follow a collection of which nothing is known yet; see FollowedCollection."""
     collection = FollowedCollection(kube, resource, namespace=namespace, labels=labels, fields=fields, trim=trim)
-    message = f"Following {resource.plural} was interrupted: %s"
-    failures, defects = FailureLog(log, message, pauses_s=PAUSES_S), FailureLog(log, message, pauses_s=PAUSES_S)
-    while True:
-        watching = bool(collection.version)
-        try:
-            async with contextlib.aclosing(collection.events()) as events:
-                async for event in events:
-                    failures.succeeded()
-                    if watching:
-                        defects.succeeded()
-                    watching = watching or event.kind == SYNCED
-                    if event.kind != BOOKMARK:
-                        yield event
-            pause = PAUSES_S[0] if collection.version else 0.0
-        except Outside as error:
-            pause = failures.failed(error)
-            if failures.count >= _REFUSALS and not isinstance(error, Unreachable):
-                collection.version = ""
-        except Exception as error:
-            # What is known must outlive a defect: who follows again from nothing misses the deletions until then.
-            collection.version, pause = "", defects.failed(error)
-        await clock.sleep(pause)
+    return collection.follow(clock)
 
 
 def identity(obj: Object) -> Object:
@@ -178,6 +217,20 @@ def _difference(known: dict[_Key, Object], items: list[Object]) -> list[Followed
         if before is None or before["metadata"].get("resourceVersion") != obj["metadata"].get("resourceVersion"):
             events += _one(known, MODIFIED, obj)
     return events
+
+
+def _precedes(obj: Object, version: str) -> bool:
+    """Whether the object was in this form already when the collection had the version. Versions of one collection are
+    numbers that grow (KEP-5504)."""
+    try:
+        return int(obj["metadata"]["resourceVersion"]) <= int(version)
+    except (KeyError, TypeError, ValueError):
+        return True
+
+
+def _uid(obj: Object) -> str | None:
+    uid: str | None = obj["metadata"].get("uid")
+    return uid
 
 
 def _key(obj: Object) -> _Key:
