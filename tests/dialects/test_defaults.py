@@ -8,8 +8,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from lamina.admission.review import Verdict, review
 from lamina.configuration import DEFAULT, Config, load
-from lamina.dialects import parse, scheduler_names
+from lamina.dialects import parse, scheduler_names, template_warnings
 from lamina.errors import BadInput
 from tests.dialects.pods import Pod, asking, changes_of, container, pod
 
@@ -62,6 +63,68 @@ def test_the_scheduler_is_filled_in_if_none_or_the_default_one_is_named() -> Non
     kept = admitted(pod(container(gpu=1), schedulerName="4pd-scheduler"))
     assert kept["spec"]["schedulerName"] == "4pd-scheduler"
     assert "schedulerName" not in admitted(asking(gpu=1), load("hami: {schedulerName: ''}", "c"))["spec"]
+
+
+ITS_OWN = load("apiVersion: lamina.dev/v1alpha1\nkind: Configuration\nschedulers: {assigned: mine}", "c")
+NOT_SERVED = load(
+    "apiVersion: lamina.dev/v1alpha1\nkind: Configuration\nschedulers: {served: [default-scheduler], assigned: mine}",
+    "c",
+)
+KEPT = load("apiVersion: lamina.dev/v1alpha1\nkind: Configuration\nschedulers: {assigned: ''}", "c")
+
+
+@pytest.mark.parametrize(
+    ("requested", "own"),
+    [
+        ({"nvidia.com/gpumem": "1000"}, "hami-scheduler"),
+        ({"nvidia.com/gpu": "1"}, "hami-scheduler"),
+        ({"volcano.sh/vgpu-memory": "1000"}, "volcano"),
+        ({"volcano.sh/vgpu-number": "1"}, "volcano"),
+        ({"volcano.sh/gpu-mem.128Mi": "8"}, "volcano"),
+        ({"volcano.sh/gpu-mem.128Mi": "8", "volcano.sh/gpu-core.percentage": "25"}, "volcano"),
+    ],
+)
+@pytest.mark.parametrize("named", [{}, {"schedulerName": ""}, {"schedulerName": "default-scheduler"}])
+def test_pods_of_every_dialect_reach_a_scheduler_that_lamina_serves(
+    requested: dict[str, str], own: str, named: dict[str, str]
+) -> None:
+    manifest = pod(container(**requested), **named)
+    assert admitted(manifest)["spec"]["schedulerName"] == own
+    assert admitted(manifest, ITS_OWN)["spec"]["schedulerName"] == (own if own == "volcano" else "mine")
+    assert admitted(manifest, NOT_SERVED)["spec"]["schedulerName"] == "mine"
+    assert admitted(manifest, KEPT)["spec"].get("schedulerName") == named.get("schedulerName")
+
+
+@pytest.mark.parametrize(
+    ("requested", "warned"),
+    [
+        ({"nvidia.com/gpumem": "1000"}, "nvidia.com/gpumem"),
+        ({"nvidia.com/gpu": "1", "nvidia.com/gpucores": "30"}, "nvidia.com/gpucores"),
+        ({"volcano.sh/vgpu-number": "1", "volcano.sh/vgpu-memory": "1000"}, "volcano.sh/vgpu-memory"),
+        ({"volcano.sh/gpu-mem.128Mi": "8"}, "volcano.sh/gpu-mem.128Mi"),
+        ({"nvidia.com/gpu": "1"}, ""),
+        ({"nvidia.com/mig-1g.5gb": "1"}, ""),
+        ({"cpu": "1"}, ""),
+        ({}, ""),
+    ],
+)
+def test_who_asks_for_a_share_of_another_scheduler_is_warned(requested: dict[str, str], warned: str) -> None:
+    manifest = pod(container(**requested), schedulerName="my-scheduler")
+    sentence = (
+        "schedulerName my-scheduler is not in schedulers.served, so Lamina does not place this pod; name "
+        f"hami-scheduler, unless another system serves {warned}"
+    )
+    verdict, demand = review(manifest, DEFAULT)
+    assert verdict == Verdict(allowed=True, warnings=(sentence,) if warned else ()) and demand is None
+    workload = {"kind": "Deployment", "metadata": {"name": "d"}, "spec": {"template": manifest}}
+    assert template_warnings(workload, "default", DEFAULT) == verdict.warnings
+    served = pod(container(**requested), schedulerName="lamina-scheduler")
+    assert not any("is not in schedulers.served" in each for each in review(served, DEFAULT)[0].warnings)
+
+
+def test_a_pod_of_another_scheduler_that_cannot_be_read_is_left_alone() -> None:
+    manifest = pod({"name": "c", "resources": {"limits": "none"}}, schedulerName="my-scheduler")
+    assert review(manifest, DEFAULT) == (Verdict(allowed=True), None)
 
 
 def test_a_pod_of_another_scheduler_is_not_changed() -> None:

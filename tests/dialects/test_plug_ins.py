@@ -169,6 +169,7 @@ def test_without_registration_its_names_mean_nothing() -> None:
 
 ELSEWHERE = {
     "src/lamina/configuration/importers/": "configurations that were written for other systems",
+    "src/lamina/dialects/cce/dialect.py": "the scheduler that CCE gives its pods",
     "src/lamina/operations/doctor/other_systems.py": "parts of the names of other systems' pods and webhooks",
 }
 

@@ -174,9 +174,11 @@ def test_a_workload_whose_pods_will_be_refused_is_admitted_with_a_warning(
     assert warning.startswith('its pods will be refused: container "main": ') and warning.endswith(sentence)
 
 
-def test_a_workload_of_another_scheduler_has_no_warning() -> None:
+def test_a_workload_of_another_scheduler_is_not_checked() -> None:
     made = workload(container(**{GPU: "1", MEMORY: "150"}), schedulerName="other")
-    assert review_template(made, "default", DEFAULT) == ALLOWED
+    (warning,) = review_template(made, "default", DEFAULT).warnings
+    assert warning.startswith("schedulerName other is not in schedulers.served, so Lamina does not place this pod")
+    assert review_template(workload(container(**{GPU: "1"}), schedulerName="other"), "default", DEFAULT) == ALLOWED
 
 
 @pytest.mark.parametrize(("namespace", "warnings"), [("default", 1), ("urgent", 0)])

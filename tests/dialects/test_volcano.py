@@ -123,10 +123,11 @@ def test_an_annotation_that_would_be_ignored_is_refused(annotations: dict[str, s
         request(annotations, number=1)
 
 
-def test_admission_fills_in_the_number_and_keeps_the_scheduler() -> None:
-    [change] = changes_of(manifest(memory=3000), DEFAULT)
-    assert change[:2] == ("/spec/containers/0/resources/limits/volcano.sh~1vgpu-number", "1")
-    assert changes_of(manifest(number=1, memory=3000), DEFAULT) == ()
+def test_admission_fills_in_the_number_and_the_scheduler() -> None:
+    scheduler, number = changes_of(manifest(memory=3000), DEFAULT)
+    assert scheduler[:2] == ("/spec/schedulerName", "volcano")
+    assert number[:2] == ("/spec/containers/0/resources/limits/volcano.sh~1vgpu-number", "1")
+    assert changes_of(manifest(number=1, memory=3000), DEFAULT) == (scheduler,)
 
 
 def test_a_pod_that_bypassed_admission_is_not_placed() -> None:

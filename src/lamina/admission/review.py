@@ -9,6 +9,7 @@ its quota is admitted, and waits: the filter and the binding refuse it, with the
 """
 
 import base64
+import contextlib
 from collections.abc import Callable, Collection, Iterable, Mapping
 from typing import Any
 
@@ -25,8 +26,9 @@ from lamina.dialects import (
     hide_from_ephemeral,
     hide_gpus,
     parse,
-    scheduler_names,
+    places,
     template_warnings,
+    unserved_warning,
 )
 from lamina.dialects.by_claim import claim_for, use_claim
 from lamina.dialects.claim_gate import gate_claims
@@ -71,9 +73,8 @@ def review(pod: Mapping[str, Any], config: Config) -> tuple[Verdict, Demand | No
     read. A pod for a scheduler that Lamina does not extend is admitted unchanged: without a grant it gets none of
     Lamina's GPUs.
     """
-    scheduler = (pod.get("spec") or {}).get("schedulerName") or "default-scheduler"
-    if scheduler not in scheduler_names(config):
-        return ALLOWED, None
+    if not places(pod.get("spec") or {}, config):
+        return _left_alone(pod, config), None
     try:
         request = parse(pod, config)
         changes = fill_defaults(pod, request, config)
@@ -231,6 +232,13 @@ def answer(admission_review: AdmissionReview, verdict: Verdict) -> dict[str, Any
     if verdict.warnings:
         response["warnings"] = list(verdict.warnings)
     return {"apiVersion": admission_review.api_version, "kind": admission_review.kind, "response": response}
+
+
+def _left_alone(pod: Mapping[str, Any], config: Config) -> Verdict:
+    with contextlib.suppress(BadInput):
+        if warning := unserved_warning(pod, config):
+            return _admitted((), (warning,))
+    return ALLOWED
 
 
 def _admitted(changes: Iterable[PatchOperation], warnings: tuple[str, ...] = ()) -> Verdict:

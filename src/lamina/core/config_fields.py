@@ -233,9 +233,9 @@ class Schedulers(Group, frozen=True, kw_only=True):
     assigned: Annotated[
         Name,
         doc(
-            "Scheduler given to pods that request a GPU in HAMi's dialect and name no other than default-scheduler; "
-            "empty keeps theirs.",
-            reason="As with HAMi, manifests need not name a scheduler.",
+            "Scheduler given to pods that request a GPU and name no other than default-scheduler. Pods in Volcano's, "
+            "CCE's and KAI's dialects get their own, while it is among `served`. Empty keeps theirs.",
+            reason="As with HAMi and CCE, manifests need not name a scheduler.",
         ),
     ] = "hami-scheduler"
 

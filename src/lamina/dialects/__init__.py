@@ -18,10 +18,17 @@ groups          pod groups, whose members are to run together
 choices, containers, patches, granted, samples and metrics are what dialects share.
 """
 
-from lamina.dialects.admission import IGNORING_LABELS, explain_missing_defaults, fill_defaults, places, scheduler_names
+from lamina.dialects.admission import (
+    IGNORING_LABELS,
+    explain_missing_defaults,
+    fill_defaults,
+    places,
+    scheduler_names,
+    unserved_warning,
+)
 from lamina.dialects.hidden_gpus import hide_from_ephemeral, hide_gpus
 from lamina.dialects.object_shapes import check_pod, check_workload
-from lamina.dialects.parser import parse, served_by_claim, ticket_holders, tickets_requested
+from lamina.dialects.parser import DEFAULT_SCHEDULER, parse, served_by_claim, ticket_holders, tickets_requested
 from lamina.dialects.patches import PatchOperation
 from lamina.dialects.protocol import Dialect, ResourceNames, WantedSize
 from lamina.dialects.registry import (
@@ -42,6 +49,7 @@ from lamina.dialects.templates import (
 )
 
 __all__ = [
+    "DEFAULT_SCHEDULER",
     "IGNORING_LABELS",
     "Dialect",
     "PatchOperation",
@@ -71,4 +79,5 @@ __all__ = [
     "template_warnings",
     "ticket_holders",
     "tickets_requested",
+    "unserved_warning",
 ]

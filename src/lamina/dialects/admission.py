@@ -25,6 +25,27 @@ def places(pod_spec: Mapping[str, Any], config: Config) -> bool:
     return (pod_spec.get("schedulerName") or DEFAULT_SCHEDULER) in scheduler_names(config)
 
 
+def unserved_warning(pod: Mapping[str, Any], config: Config) -> str:
+    """What to tell who creates a pod with shares for a scheduler that Lamina does not serve; else empty.
+
+    The number of GPUs is no share: plugins of others offer GPUs under the same name.
+    """
+    spec = pod.get("spec") or {}
+    if places(spec, config):
+        return ""
+    counts = {names.count for names in name_index(config).names.values()}
+    requested = {name for container in read_containers(pod) for name in container.requested}
+    shares = sorted((requested & name_index(config).owners.keys()) - counts)
+    if not shares:
+        return ""
+    named = spec.get("schedulerName") or DEFAULT_SCHEDULER
+    better = config.schedulers.assigned or scheduler_names(config)[0]
+    return (
+        f"schedulerName {named} is not in schedulers.served, so Lamina does not place this pod; name {better}, unless "
+        f"another system serves {shares[0]}"
+    )
+
+
 def fill_defaults(pod: Mapping[str, Any], request: PodRequest | None, config: Config) -> tuple[PatchOperation, ...]:
     """What is to be changed in a new pod with this request, in the order in which it can be applied.
 

@@ -140,8 +140,12 @@ class Dialect(Protocol):
         return False
 
     def scheduler_name(self, config: Config) -> str:
-        """The scheduler of its pods that name only the default one; empty leaves them alone."""
-        return ""
+        """The scheduler of its pods that name only the default one; empty leaves them alone.
+
+        It is the one that its manifests name, while Lamina serves that name.
+        """
+        served = [name for name in self.schedulers if name in config.schedulers.served]
+        return served[0] if served and config.schedulers.assigned else config.schedulers.assigned
 
     def counts_nothing(self, container: ContainerManifest, names: ResourceNames) -> bool:
         """Whether the container has a count of 0 and no other of the names: charts write that for no GPU."""

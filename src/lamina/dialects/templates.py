@@ -1,12 +1,13 @@
 """The pod templates of workloads: what admission changes so that the API server accepts them, and other sizes."""
 
+import contextlib
 import copy
 from collections.abc import Iterable, Mapping
 from typing import Any
 
 from lamina.core.config import Config
 from lamina.core.requests import ContainerRequest, PodRequest
-from lamina.dialects.admission import places
+from lamina.dialects.admission import places, unserved_warning
 from lamina.dialects.containers import read_containers
 from lamina.dialects.parser import dialect_of, parse, read_pod
 from lamina.dialects.patches import PatchOperation
@@ -52,7 +53,11 @@ def template_warnings(workload: Mapping[str, Any], namespace: str, config: Confi
         request = _request(workload, namespace, config)
     except BadInput as problem:
         return (f"its pods will be refused: {problem}",)
-    return () if request is None else request.warnings
+    if request is not None:
+        return request.warnings
+    with contextlib.suppress(BadInput):
+        return tuple(filter(None, [unserved_warning(find_template(workload)[1], config)]))
+    return ()
 
 
 def template_refusal(workload: Mapping[str, Any], namespace: str, config: Config) -> str:

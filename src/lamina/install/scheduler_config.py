@@ -12,7 +12,7 @@ from lamina.core.component_names import (
     NAMESPACE,
     PRIORITIZE_WITHOUT_GPUS,
 )
-from lamina.dialects import resource_names, scheduler_names
+from lamina.dialects import DEFAULT_SCHEDULER, resource_names, scheduler_names
 from lamina.install.versions import Version
 
 _FORMATS = (((1, 25), "v1"), ((1, 23), "v1beta3"), ((1, 22), "v1beta2"), ((1, 19), "v1beta1"))
@@ -21,7 +21,6 @@ EXTENDER_URL = f"https://{EXTENDER_NAME}:8445"
 EXTENDER_CERTIFICATES = "/etc/lamina-extender-tls"
 """The directory of kube-scheduler's client certificate."""
 _LEASE = "lamina-scheduler"
-_DEFAULT_SCHEDULER = "default-scheduler"
 BIND_S = 30
 """Longer than the 25 seconds that a bind may take."""
 PRIORITIZE_S = 2
@@ -52,7 +51,7 @@ def scheduler_config(
     With `pods_without_gpus`, Lamina also rates nodes for pods of these profiles that request no GPU.
     """
     version_format = next((name for since, name in _FORMATS if version[:2] >= since), _FORMATS[-1][1])
-    names = [name for name in scheduler_names(config) if name != _DEFAULT_SCHEDULER]
+    names = [name for name in scheduler_names(config) if name != DEFAULT_SCHEDULER]
     return {
         "apiVersion": f"kubescheduler.config.k8s.io/{version_format}",
         "kind": "KubeSchedulerConfiguration",

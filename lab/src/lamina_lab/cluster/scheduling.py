@@ -19,7 +19,7 @@ from lamina.core.component_names import (
     FILTER_TO_BEST,
     KEY_FILE,
 )
-from lamina.dialects import resource_names, scheduler_names
+from lamina.dialects import DEFAULT_SCHEDULER, resource_names, scheduler_names
 from lamina.install.scheduler_config import DECIDING_WEIGHT
 from lamina.ports.certificates.tls import use_certificate
 from lamina.ports.clock import SystemClock
@@ -35,8 +35,14 @@ _POLL_S = 0.1
 
 
 async def schedule(kube: Kube, directory: LabDirectory) -> None:
-    """Place pods as soon as the extender's address is known, until canceled. Restart when the address changes."""
+    """Place pods until canceled: those of Lamina's schedulers as soon as the extender's address is known, and again
+    when it changes.
+
+    As on any cluster the default scheduler asks no extender, unless pods are to keep it.
+    """
     config = configuration.load(directory.config.read_text(), str(directory.config))
+    keeps = not config.schedulers.assigned
+    extended = [name for name in scheduler_names(config) if keeps or name != DEFAULT_SCHEDULER]
     managed = tuple(
         ManagedResource(name, ignored_by_scheduler=name in names.ignored_by_scheduler)
         for names in resource_names(config)
@@ -54,9 +60,12 @@ async def schedule(kube: Kube, directory: LabDirectory) -> None:
             tls=tls,
             server_name=EXTENDER_NAME,
         )
-        await run(kube, extender, SystemClock(), names=scheduler_names(config))
+        await run(kube, extender, SystemClock(), names=extended)
 
-    await follow(lambda: commands.extender_url(directory), with_extender)
+    async with asyncio.TaskGroup() as group:
+        if DEFAULT_SCHEDULER not in extended:
+            group.create_task(run(kube, None, SystemClock(), names=(DEFAULT_SCHEDULER,)))
+        group.create_task(follow(lambda: commands.extender_url(directory), with_extender))
 
 
 async def client_context(kube: Kube) -> ssl.SSLContext:
