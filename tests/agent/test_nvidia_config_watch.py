@@ -2,13 +2,16 @@
 
 import asyncio
 import logging
+from collections.abc import Awaitable, Callable
 from pathlib import Path
 
 import pytest
 
 from lamina.agent.nvidia.config_watch import RETRY_S, SETTLE_S, NvidiaConfigWatch, last_good_config
-from lamina.agent.state.observed import NO_CONFIG
+from lamina.agent.state.observed import NO_CONFIG, Refusals
 from lamina.configuration import DEFAULT
+from lamina.configuration.nvidia.choice import LABEL
+from lamina.core.gpus import RefusedConfiguration
 from lamina.ports.clock import FakeClock
 from lamina.ports.files import Files
 from lamina.ports.kube import (
@@ -28,6 +31,7 @@ from lamina.ports.set_aside import SetAside
 
 log = logging.getLogger(__name__)
 
+Change = Callable[["WatchedNode"], Awaitable[None]]
 NAMESPACE = "gpu-operator"
 FORBIDDEN = Refused('configmaps "plugin" is forbidden')
 
@@ -49,9 +53,11 @@ class WatchedNode:
         self.kube = FakeKube()
         kept = last_good_config(folder / "nvidia.json", Files())
         self.clock = FakeClock()
+        self.refusals, self.refused = Refusals(), list[RefusedConfiguration]()
+        self.refusals.publish_to(lambda refused: self.refused.__setitem__(slice(None), refused))
         recorder = EventRecorder(self.kube, "lamina-agent", now=self.clock.wall)
         self.follower = NvidiaConfigWatch(
-            self.kube, "n", kept, recorder, self.clock, SetAside(log), namespace=NAMESPACE
+            self.kube, "n", kept, recorder, self.clock, SetAside(log), self.refusals, namespace=NAMESPACE
         )
 
     async def begin(self, config_map: str) -> None:
@@ -145,3 +151,102 @@ async def test_a_policy_that_names_what_is_no_name_is_refused_unread(node: Watch
     assert not node.asked_for_config_maps()
     (message,) = await node.output()
     assert message.startswith("ClusterPolicy cluster-policy: devicePlugin.config.name must be the name of a ConfigMap")
+
+
+GONE = "no configuration of NVIDIA's plugin applies, and the node offers shares"
+KEPT = "the previous one stays in force"
+
+
+async def shared(node: WatchedNode) -> None:
+    """The node shares its GPUs as the policy's default says, or as its label does, which names the same file."""
+    await node.begin("plugin")
+    await node.publish()
+    await node.kube.patch(NODES, "n", {"metadata": {"labels": {LABEL: "shared"}}})
+    assert (await node.follower.current(DEFAULT)).config is not None and node.refused == []
+
+
+async def delete_policy(node: WatchedNode) -> None:
+    await node.kube.delete(CLUSTER_POLICIES, "cluster-policy")
+
+
+async def delete_config_map(node: WatchedNode) -> None:
+    await node.kube.delete(CONFIG_MAPS, "plugin", namespace=NAMESPACE)
+
+
+async def delete_file(node: WatchedNode) -> None:
+    await node.kube.patch(
+        CONFIG_MAPS, "plugin", {"data": {"shared": None, "other": "version: v1"}}, namespace=NAMESPACE
+    )
+
+
+async def empty_config_map(node: WatchedNode) -> None:
+    await node.kube.patch(CONFIG_MAPS, "plugin", {"data": {"shared": None}}, namespace=NAMESPACE)
+
+
+async def name_no_config_map(node: WatchedNode) -> None:
+    await node.kube.patch(CLUSTER_POLICIES, "cluster-policy", {"spec": {"devicePlugin": {"config": None}}})
+
+
+async def name_another_config_map(node: WatchedNode) -> None:
+    config = {"name": "absent"}
+    await node.kube.patch(CLUSTER_POLICIES, "cluster-policy", {"spec": {"devicePlugin": {"config": config}}})
+
+
+@pytest.mark.parametrize(
+    "delete",
+    [delete_policy, delete_config_map, delete_file, empty_config_map, name_no_config_map, name_another_config_map],
+)
+async def test_what_is_deleted_does_not_stay_in_force(node: WatchedNode, delete: Change) -> None:
+    await shared(node)
+    waiting = asyncio.create_task(node.follower.next_change(DEFAULT, await node.follower.current(DEFAULT)))
+    await node.clock.advance(SETTLE_S)
+    await delete(node)
+    await node.clock.advance(2 * SETTLE_S)
+    assert waiting.result() == NO_CONFIG
+    (refused,) = node.refused
+    assert refused.reason.endswith(GONE) and refused.reason in await node.output()
+    assert await node.follower.current(DEFAULT) == NO_CONFIG
+
+
+async def test_a_policy_deleted_from_a_node_without_a_label_leaves_nothing_to_refuse(node: WatchedNode) -> None:
+    await node.begin("plugin")
+    await node.publish()
+    assert (await node.follower.current(DEFAULT)).config is not None
+    await delete_policy(node)
+    assert await node.follower.current(DEFAULT) == NO_CONFIG and node.refused == []
+
+
+async def write_nonsense(node: WatchedNode) -> None:
+    await node.kube.patch(CONFIG_MAPS, "plugin", {"data": {"shared": "version: v9"}}, namespace=NAMESPACE)
+
+
+async def mistype_the_label(node: WatchedNode) -> None:
+    await node.kube.patch(NODES, "n", {"metadata": {"labels": {LABEL: "shraed"}}})
+
+
+async def forbid_reading(node: WatchedNode) -> None:
+    node.kube.failing["get"] = lambda resource, name: FORBIDDEN if resource == CONFIG_MAPS else None
+
+
+@pytest.mark.parametrize("mistake", [write_nonsense, mistype_the_label, forbid_reading])
+async def test_a_mistake_leaves_the_previous_one_in_force(node: WatchedNode, mistake: Change) -> None:
+    await shared(node)
+    before = await node.follower.current(DEFAULT)
+    await node.clock.advance(100)
+    await mistake(node)
+    for _ in range(2):
+        assert await node.follower.current(DEFAULT) == before
+        await node.clock.advance(100)
+    (refused,) = node.refused
+    assert refused.source == f"ConfigMap {NAMESPACE}/plugin" and refused.reason.endswith(KEPT)
+    assert refused.since == int(node.clock.wall()) - 200
+    assert [message for message in await node.output() if KEPT in message] == [refused.reason]
+
+
+async def test_what_is_corrected_is_refused_no_more(node: WatchedNode) -> None:
+    await shared(node)
+    await mistype_the_label(node)
+    await node.follower.current(DEFAULT)
+    assert node.refused
+    await node.kube.patch(NODES, "n", {"metadata": {"labels": {LABEL: "shared"}}})
+    assert (await node.follower.current(DEFAULT)).name == "shared" and node.refused == []

@@ -7,16 +7,20 @@ import msgspec
 import pytest
 from msgspec import structs
 
-from lamina.core.gpus import ExistingMigInstance, Inventory, MigDeviceCount, Mode, NativeResource
+from lamina.core.gpus import ExistingMigInstance, Inventory, MigDeviceCount, Mode, NativeResource, RefusedConfiguration
 from lamina.core.mps import MpsDaemon, MpsState
 from lamina.core.sharing import Strategy
 from lamina.errors import Outside
 from lamina.install.names import chosen
+from lamina.operations.doctor.checks import configurations_of_nodes
 from lamina.operations.doctor.finding import State
 from lamina.ports.kube import NODES, PODS
 from lamina.ports.kube.fake import FakeKube
 from lamina.ports.kube.resources import Resource
 from tests.cli.doctor_patient import INFO, TICKETS, Patient
+
+REFUSED = RefusedConfiguration(source="ConfigMap a/b", reason="it is bad; the previous one stays", since=1_000_000_000)
+REFUSING = Inventory(node="n", driver="550.54", refused=(REFUSED,))
 
 
 async def test_s1_9_all_is_well() -> None:
@@ -46,6 +50,7 @@ async def test_s1_9_all_is_well() -> None:
         ("images", {"p": "projecthami/hami-vgpu:v2"}, "other device plugins", "default/p"),
         ("images", {"hami-scheduler-0": "h"}, "other schedulers", "is also served by default/hami-sch"),
         ("images", {"s": "volcanosh/vc-scheduler:v1"}, "other schedulers", "volcano is also served by default/s"),
+        ("inventory", REFUSING, "configuration of nodes", "ConfigMap a/b, on n since 2001-09-09T01:46:40Z"),
         ("placed", False, "scheduler", "no scheduler is serving schedulerName hami-scheduler"),
     ],
 )  # fmt: skip
@@ -206,6 +211,18 @@ async def test_nodes_of_others_are_nobodys_trouble(mark: str) -> None:
     assert {one.state for one in found.values()} == {State.OK}
     assert found["excluded nodes"].found == "nodes with GPUs that Lamina does not serve: theirs"
     assert mark in found["excluded nodes"].fix
+
+
+def test_one_refusal_of_many_nodes_is_one_row() -> None:
+    late = structs.replace(REFUSED, since=REFUSED.since + 60)
+    inventories = [Inventory(node=f"n{i}", refused=(late if i else REFUSED,)) for i in range(7)]
+    other = Inventory(node="o", refused=(structs.replace(REFUSED, source="label nvidia.com/mig.config=all-9g"),))
+    many, one = configurations_of_nodes([*inventories, other])
+    assert many.found.startswith(
+        "ConfigMap a/b, on n0, n1, n2, n3, n4 and 2 more nodes since 2001-09-09T01:46:40Z: it is"
+    )
+    assert one.found.startswith("label nvidia.com/mig.config=all-9g, on o since ")
+    assert many.state is one.state is State.FAILED
 
 
 async def test_a_cluster_without_any_label_gets_a_list_of_labels() -> None:

@@ -11,7 +11,16 @@ from hypothesis import strategies as st
 
 from lamina.core.claims import MAX_CLAIMS, HeldClaim
 from lamina.core.evictions import DisplacedBorrower, IdlePod
-from lamina.core.gpus import ExistingMigInstance, Gpu, Inventory, MigDeviceCount, MigInstance, Mode, NativeResource
+from lamina.core.gpus import (
+    ExistingMigInstance,
+    Gpu,
+    Inventory,
+    MigDeviceCount,
+    MigInstance,
+    Mode,
+    NativeResource,
+    RefusedConfiguration,
+)
 from lamina.core.grants import ComputePolicy, ContainerGrant, ContainerSize, Grant, Share
 from lamina.core.mps import MpsDaemon, MpsState
 from lamina.core.objects import read_grant, read_inventory, write_spec
@@ -94,6 +103,7 @@ INVENTORY = Inventory(
     ),
     idle=(IdlePod(pod_uid="u", since=1700000000),),
     displaced=(DisplacedBorrower(pod_uid="u", since=1700000001),),
+    refused=(RefusedConfiguration(source="ConfigMap a/b", reason="it is bad", since=1),),
     claims=(HeldClaim(namespace="default", name="k", uid="v", requests=(CONTAINER,)),),
     mig_devices=(MigDeviceCount(profile="1g.5gb", count=7, resource="nvidia.com/mig-1g.5gb", reason="x"),),
 )

@@ -1,10 +1,10 @@
 """What the parts of one agent work with."""
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 from lamina.agent.containers.paths import HostPaths
 from lamina.agent.state.cluster import ClusterClient
-from lamina.agent.state.observed import AppliedConfig
+from lamina.agent.state.observed import AppliedConfig, Refusals
 from lamina.agent.state.record import Record
 from lamina.agent.state.settings import AgentSettings
 from lamina.configuration import Config
@@ -34,6 +34,8 @@ class NodeContext:
     record: Record
     aside: SetAside
     """What the agent has set aside, under any configuration."""
+    refusals: Refusals = field(default_factory=Refusals)
+    """The configurations of the node that the agent refuses."""
 
     @property
     def node(self) -> str:

@@ -44,7 +44,7 @@ from lamina.agent.resource_claims.preparer import ClaimPreparer
 from lamina.agent.resource_claims.publisher import SlicePublisher, SliceWatch
 from lamina.agent.resource_claims.release import ClaimReleaser
 from lamina.agent.state.cluster import ClusterClient
-from lamina.agent.state.observed import AppliedConfig, Observable, ObservedNode, PodOwners
+from lamina.agent.state.observed import AppliedConfig, Observable, ObservedNode, PodOwners, Refusals
 from lamina.agent.state.record import Record
 from lamina.agent.state.settings import AgentSettings
 from lamina.configuration import Config
@@ -69,7 +69,7 @@ COMPONENT = "lamina-agent"
 
 @dataclass(frozen=True, kw_only=True)
 class AgentPorts:
-    """The agent's interfaces to the outside, and what it has set aside."""
+    """The agent's interfaces to the outside, and what it has set aside or refused."""
 
     kube: Kube
     nvml: Nvml
@@ -79,6 +79,7 @@ class AgentPorts:
     host: Host
     mounts: Mounts = field(default_factory=LinuxMounts)
     aside: SetAside = field(default_factory=lambda: SetAside(log))
+    refusals: Refusals = field(default_factory=Refusals)
 
 
 class Part(Protocol):
@@ -122,6 +123,7 @@ async def make_parts(node: NodeContext, ports: AgentPorts) -> dict[str, Part]:
         wanted=node.config.for_node(node.node).time_slice,
         report=time_slice_events(node.events, node.node),
     )
+    node.refusals.publish_to(lambda refused: offers.update(refused=refused))
     publisher = InventoryPublisher(node.cluster, offers.inventory, node.clock)
     with contextlib.suppress(Outside):
         await partitioner.advertise()
@@ -183,6 +185,7 @@ def node_context(settings: AgentSettings, rules: Rules, ports: AgentPorts, libra
         paths=HostPaths(settings.containers, settings.cdi_dir, settings.driver_dir, libraries),
         record=Record(settings.record, ports.files),
         aside=ports.aside,
+        refusals=ports.refusals,
     )
 
 

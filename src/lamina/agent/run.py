@@ -94,6 +94,7 @@ async def _run_configurations(
         EventRecorder(ports.kube, COMPONENT, now=ports.clock.wall),
         ports.clock,
         ports.aside,
+        ports.refusals,
         namespace=settings.nvidia_namespace,
     )
     try:

@@ -12,7 +12,7 @@ from msgspec import Meta, Struct
 
 from lamina.core.claims import MAX_CLAIMS, HeldClaim
 from lamina.core.evictions import MAX_DISPLACED, MAX_IDLE, DisplacedBorrower, IdlePod
-from lamina.core.fields import Name, Natural, UpToGpus, UpToMany, camel_case, means
+from lamina.core.fields import Moment, Name, Natural, UpToGpus, UpToMany, camel_case, means
 from lamina.core.gpu_facts import MigInstance as MigInstance
 from lamina.core.gpu_facts import Mode as Mode
 from lamina.core.mps import MpsDaemon
@@ -127,6 +127,18 @@ class MigDeviceCount(Struct, frozen=True, kw_only=True, rename=camel_case, omit_
     reason: Annotated[str, means("Why the node does not offer them; empty if it does")] = ""
 
 
+MAX_REFUSED = 8
+MAX_REASON = 1024
+
+
+class RefusedConfiguration(Struct, frozen=True, kw_only=True, rename=camel_case):
+    """A configuration of the node that its agent refuses, or that is not there."""
+
+    source: Annotated[str, Meta(max_length=MAX_REASON), means("What names it or contains it, such as a ConfigMap")]
+    reason: Annotated[str, Meta(max_length=MAX_REASON), means("Why, and what applies instead")]
+    since: Annotated[Moment, means("Since when, in seconds since 1970")]
+
+
 class Inventory(Struct, frozen=True, kw_only=True, rename=camel_case, omit_defaults=True):
     """The GPUs of one node, written by its agent."""
 
@@ -177,6 +189,11 @@ class Inventory(Struct, frozen=True, kw_only=True, rename=camel_case, omit_defau
             "Pods that keep borrowed memory on the host because neighbors need the GPU's, the youngest of "
             "each GPU, where `borrowers.seconds` is set"
         ),
+    ] = ()
+    refused: Annotated[
+        tuple[RefusedConfiguration, ...],
+        Meta(max_length=MAX_REFUSED),
+        means("Configurations of the node that its agent refuses"),
     ] = ()
     claims: Annotated[
         tuple[HeldClaim, ...],

@@ -38,7 +38,7 @@ async def schedule(kube: Kube, directory: LabDirectory) -> None:
     """Place pods until canceled: those of Lamina's schedulers as soon as the extender's address is known, and again
     when it changes.
 
-    As on any cluster the default scheduler asks no extender, unless pods are to keep it.
+    As on any cluster the default scheduler does not ask the extender, unless pods are to keep that scheduler.
     """
     config = configuration.load(directory.config.read_text(), str(directory.config))
     keeps = not config.schedulers.assigned

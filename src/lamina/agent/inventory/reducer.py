@@ -28,7 +28,7 @@ from lamina.agent.state.gpu_health import ObservedGpu
 from lamina.configuration import NodeSettings
 from lamina.core.claims import MAX_CLAIMS, HeldClaim
 from lamina.core.evictions import DisplacedBorrower, IdlePod
-from lamina.core.gpus import Gpu, Inventory, MigDeviceCount, Mode, NativeResource
+from lamina.core.gpus import Gpu, Inventory, MigDeviceCount, Mode, NativeResource, RefusedConfiguration
 from lamina.core.grants import MigInstance, Share
 from lamina.core.mig_devices import NONE, SINGLE, MigDevice, single_strategy_problem
 from lamina.core.mps import MpsDaemon
@@ -81,6 +81,8 @@ class OfferState(Struct, frozen=True, kw_only=True):
     """Deleted pods whose processes still run. Set by `cleanup.survivors`."""
     resized: tuple[AppliedSize, ...] = ()
     """The sizes of resized containers. Set by `limits.container_resizer`."""
+    refused: tuple[RefusedConfiguration, ...] = ()
+    """Configurations that the agent refuses. Set by `parts`."""
     displaced: tuple[DisplacedBorrower, ...] = ()
     """Pods that keep borrowed memory on the host because neighbors need the GPU's. Set by `limits.arbitration`."""
     idle: tuple[IdlePod, ...] = ()
@@ -224,6 +226,7 @@ def advertise(state: OfferState, in_use: DevicesInUse, before: NodeOffer) -> Nod
             resized=state.resized,
             idle=state.idle,
             displaced=state.displaced,
+            refused=state.refused,
             claims=tuple(_on_gpus(claim, state.mig_devices) for claim in in_use.claims[:MAX_CLAIMS]),
             mig_devices=_mig_counts(state),
         )

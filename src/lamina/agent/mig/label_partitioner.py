@@ -31,6 +31,7 @@ LABEL = "nvidia.com/mig.config"
 STATE = "nvidia.com/mig.config.state"
 PENDING, SUCCESS, FAILED = "pending", "success", "failed"
 NOT_APPLIED = "MigNotApplied"
+_KIND = "MIG configuration"
 """The reason of the event with which a node says why a configuration failed."""
 RETRY_S = 5.0
 """The pause after a failure, and how often the ConfigMap is read while the label is set."""
@@ -100,6 +101,7 @@ class LabelPartitioner:
         now = self._node.clock.monotonic()
         if not name:
             self._offers.update(labelled=frozenset(), to_partition=frozenset())
+            self._node.refusals.accept(_KIND)
         if name and now - self._failed_at >= RETRY_S:
             await self._apply(name, observed)
         if not name and STATE in observed.labels:
@@ -122,12 +124,14 @@ class LabelPartitioner:
             if isinstance(error, (NotYet, Outside)):
                 log.warning("Cannot partition the GPUs as %s says: %s", name, error)
             else:
-                self._node.aside.add("MIG configuration", name, error)
+                self._node.aside.add(_KIND, name, error)
+                self._node.refusals.refuse(_KIND, f"label {LABEL}={name}", str(error), self._node.clock.wall())
             await self._set_state(FAILED, observed)
             await self._event(observed, NOT_APPLIED, f"{LABEL}={name}: {error}")
             return
         self._failed_at = float("-inf")
-        self._node.aside.forget("MIG configuration", name)
+        self._node.aside.forget(_KIND, name)
+        self._node.refusals.accept(_KIND)
         await self._set_state(SUCCESS, observed)
 
     async def _covered(self, name: str) -> dict[str, MigTarget]:

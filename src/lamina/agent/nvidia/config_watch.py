@@ -6,8 +6,9 @@ itself. The node's label chooses among them. The agent reads only a ConfigMap th
 ConfigMaps of other products only where an administrator allowed it.
 
 The node's label, the ConfigMap and the ClusterPolicy are only watched for changes; after one, everything is read again.
-A refused configuration becomes an event on the node, and the one before it stays in force. That one is on disk, so that
-it stays in force across restarts too.
+A refused configuration becomes an event on the node and a row of its Inventory, and the one before it stays in force.
+That one is on disk, so that it stays in force across restarts too. What was deleted does not stay in force: without a
+ClusterPolicy, ConfigMap or file that the node uses it offers shares again.
 """
 
 import asyncio
@@ -19,11 +20,11 @@ from typing import Any, NamedTuple
 
 import msgspec
 
-from lamina.agent.state.observed import NO_CONFIG, AppliedConfig
+from lamina.agent.state.observed import NO_CONFIG, AppliedConfig, Refusals
 from lamina.config_source.last_good import LastGoodFile
 from lamina.configuration import Config
 from lamina.configuration.nvidia import choose, load
-from lamina.configuration.nvidia.choice import EMPTY, LABEL
+from lamina.configuration.nvidia.choice import EMPTY, LABEL, AbsentConfig
 from lamina.configuration.yaml_documents import shown
 from lamina.core.object_names import is_object_name
 from lamina.errors import BadInput, Outside
@@ -87,12 +88,13 @@ def source_of(policy: Object | None, config: Config, namespace: str = "") -> Con
 
 
 async def read_applied(kube: Kube, node: str, config: Config, source: ConfigSource) -> AppliedConfig:
-    """The configuration that applies to the node now. Raises BadInput if it is invalid, and Outside."""
+    """The configuration that applies to the node now. Raises BadInput if it is invalid, AbsentConfig if
+    it does not exist, and Outside."""
     label = ((await kube.get(NODES, node))["metadata"].get("labels") or {}).get(LABEL, "")
     texts = await _texts(kube, source, config)
     if texts is None:
         if label:
-            raise BadInput(
+            raise AbsentConfig(
                 f"the label {LABEL} names {label}, but neither a ClusterPolicy nor nvidia.config names a ConfigMap"
             )
         return AppliedConfig(policy=source.mig_strategy)
@@ -121,7 +123,7 @@ async def _texts(kube: Kube, source: ConfigSource, config: Config) -> Mapping[st
     try:
         config_map = await kube.get(CONFIG_MAPS, source.name, namespace=source.namespace)
     except NotFound as error:
-        raise BadInput(f"{source.where} with the configurations of NVIDIA's plugin does not exist") from error
+        raise AbsentConfig(f"{source.where} with the configurations of NVIDIA's plugin does not exist") from error
     except Refused as error:
         raise BadInput(
             f"the agent may not read {source.where} with the configurations of NVIDIA's plugin; "
@@ -137,6 +139,8 @@ SETTLE_S = 0.1
 RETRY_S = 2.0
 _IDENTITY = trimmed_to()
 _KIND = "configuration of NVIDIA's plugin"
+_PREVIOUS = "the previous one stays in force"
+_NONE = "no configuration of NVIDIA's plugin applies, and the node offers shares"
 
 
 def last_good_config(path: Path, files: Files) -> LastGoodFile[AppliedConfig]:
@@ -155,6 +159,7 @@ class NvidiaConfigWatch:
         events: EventRecorder,
         clock: Clock,
         aside: SetAside,
+        refusals: Refusals,
         *,
         namespace: str = "",
     ) -> None:
@@ -166,10 +171,13 @@ class NvidiaConfigWatch:
         self._events = events
         self._clock = clock
         self._aside = aside
-        self._refused = ""
+        self._refusals = refusals
 
     async def current(self, config: Config) -> AppliedConfig:
-        """The configuration that applies now; if it is refused, the last accepted one. Raises Outside."""
+        """The configuration that applies now; if it is refused, the last accepted one, and if it was deleted, none.
+
+        Raises Outside.
+        """
         try:
             self._source = await find_source(self._kube, config, self._namespace)
             applied = await read_applied(self._kube, self._node, config, self._source)
@@ -177,12 +185,15 @@ class NvidiaConfigWatch:
             return self._last()  # the node is not registered yet
         except Outside:
             raise
+        except AbsentConfig as problem:
+            if problem.name and problem.name != self._last().name:
+                return await self._refuse(problem, _PREVIOUS, self._last())
+            strategy = self._source.mig_strategy if self._source else ""
+            return await self._refuse(problem, _NONE, AppliedConfig(policy=strategy))
         except Exception as problem:
-            self._aside.add(_KIND, self._where(), problem)
-            await self._report_refusal(str(problem) or type(problem).__name__)
-            return self._last()
+            return await self._refuse(problem, _PREVIOUS, self._last())
         self._aside.forget(_KIND, self._where())
-        self._refused = ""
+        self._refusals.accept(_KIND)
         if applied != self._last():
             self._last_good.write(applied)
             await self._report(applied)
@@ -265,10 +276,15 @@ class NvidiaConfigWatch:
             if event.object:
                 changed.set()
 
-    async def _report_refusal(self, problem: str) -> None:
-        if problem != self._refused:
-            self._refused = problem
-            await self._event("ConfigurationRefused", f"{problem}; the previous one stays in force", warning=True)
+    async def _refuse(self, problem: Exception, instead: str, applied: AppliedConfig) -> AppliedConfig:
+        """Say that a configuration is refused, and what applies `instead`, which is `applied`."""
+        self._aside.add(_KIND, self._where(), problem)
+        message = f"{str(problem) or type(problem).__name__}; {instead}"
+        if self._refusals.refuse(_KIND, self._where(), message, self._clock.wall()):
+            await self._event("ConfigurationRefused", message, warning=True)
+        if applied != self._last():
+            self._last_good.write(applied)
+        return applied
 
     async def _report(self, applied: AppliedConfig) -> None:
         if applied.config is None:

@@ -1,15 +1,17 @@
-"""What the agent last observed: the Node object, whose its pods are, and the configuration of NVIDIA's device plugin.
+"""What the agent last observed: the Node object, whose its pods are, the configuration of NVIDIA's device plugin, and
+which configurations it refuses.
 
 Values that change have watchers: the tasks that wait for their next state.
 """
 
 import asyncio
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import Generic, NamedTuple, TypeVar
 
 from msgspec import Struct
 
 from lamina.configuration.nvidia import NvidiaConfig
+from lamina.core.gpus import MAX_REASON, MAX_REFUSED, RefusedConfiguration
 from lamina.core.sharing import ReplicaSharing
 from lamina.core.workloads import UNKNOWN, Workload, workload_of
 from lamina.ports.kube import Object
@@ -115,3 +117,37 @@ class PodOwners:
 
     def get(self, uid: str) -> PodOwner:
         return self._known.get(uid, NO_OWNER)
+
+
+_Publish = Callable[[tuple[RefusedConfiguration, ...]], object]
+
+
+class Refusals:
+    """Those of the node, for its Inventory: at most one of each kind. They outlive a change of what is in force."""
+
+    def __init__(self) -> None:
+        self._known: dict[str, RefusedConfiguration] = {}
+        self._publish: _Publish = lambda refused: None
+
+    def refuse(self, kind: str, source: str, reason: str, now: float) -> bool:
+        """The configuration of this kind is refused at `now`, in seconds since 1970. Returns whether that is new."""
+        known = self._known.get(kind)
+        refused = RefusedConfiguration(source=source[:MAX_REASON], reason=reason[:MAX_REASON], since=int(now))
+        if known is not None and (known.source, known.reason) == (refused.source, refused.reason):
+            return False
+        self._known[kind] = refused
+        self._tell()
+        return True
+
+    def accept(self, kind: str) -> None:
+        """The configuration of this kind is in force, or there is none."""
+        if self._known.pop(kind, None) is not None:
+            self._tell()
+
+    def publish_to(self, publish: _Publish) -> None:
+        """Give this one what is refused, now and after each change."""
+        self._publish = publish
+        self._tell()
+
+    def _tell(self) -> None:
+        self._publish(tuple(each for _, each in sorted(self._known.items()))[:MAX_REFUSED])

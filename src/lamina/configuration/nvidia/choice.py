@@ -11,11 +11,20 @@ FALLBACKS = (NAMED, SINGLE, EMPTY)
 _NAMED_DEFAULT = "default"
 
 
+class AbsentConfig(BadInput):
+    """A configuration that does not exist; `name` is empty where there is not even a ConfigMap to look for it."""
+
+    def __init__(self, message: str, name: str = "") -> None:
+        super().__init__(message)
+        self.name = name
+
+
 def choose(label: str, names: Collection[str], *, default: str, fallbacks: Sequence[str], where: str) -> str | None:
     """The name of the configuration for a node with this value of LABEL, or None for none.
 
     The label takes precedence over `default`, and that over the fallbacks in their order: the configuration named
-    "default", the only one there is, or none. Raises BadInput, `where` first, for a name that does not exist.
+    "default", the only one there is, or none. Raises AbsentConfig, `where` first, for a name that does not exist,
+    and BadInput where nothing is chosen.
     """
     if label:
         return _existing(label, names, f"{where}: specified config {label} does not exist")
@@ -36,5 +45,5 @@ def choose(label: str, names: Collection[str], *, default: str, fallbacks: Seque
 
 def _existing(name: str, names: Collection[str], otherwise: str) -> str:
     if name not in names:
-        raise BadInput(f"{otherwise}; there are {', '.join(sorted(names)) or 'none'}")
+        raise AbsentConfig(f"{otherwise}; there are {', '.join(sorted(names)) or 'none'}", name)
     return name

@@ -21,6 +21,7 @@ from lamina.operations.doctor.finding import Finding, State
 from lamina.operations.doctor.mixed_sharing import mixed_sharing
 from lamina.operations.doctor.other_systems import other_systems
 from lamina.ports.kube import Object
+from lamina.ports.kube.moments import rfc3339
 from lamina.report.cluster_view import ClusterView
 
 MIN_KUBELET = (1, 20)
@@ -54,6 +55,7 @@ def findings(cluster: ClusterView, objects: CheckedObjects, now: datetime) -> It
     ours = [node for node in nodes if node["metadata"]["name"] in cluster.inventories and not _is_kept_out(node)]
     yield from components(cluster.pods)
     yield _configuration(cluster)
+    yield from configurations_of_nodes(cluster.inventories.values())
     yield from _agents(cluster, nodes)
     for node in ours:
         yield from _node(node, cluster)
@@ -73,6 +75,24 @@ def _configuration(cluster: ClusterView) -> Finding:
         return Finding("configuration", State.OK, "it is in force")
     fix = "correct it with kubectl -n lamina-system edit configmap lamina; until then the previous one is in force"
     return Finding("configuration", State.FAILED, cluster.config_refusal, fix)
+
+
+def configurations_of_nodes(inventories: Iterable[Inventory]) -> Iterator[Finding]:
+    """What agents refuse: a row for each reason, which all nodes with the same configuration have."""
+    nodes: dict[tuple[str, str], dict[str, int]] = {}
+    for inventory in inventories:
+        for each in inventory.refused:
+            nodes.setdefault((each.source, each.reason), {})[inventory.node] = each.since
+    for (source, reason), since in sorted(nodes.items()):
+        names = sorted(since)
+        more = f" and {len(names) - _SHOWN} more nodes" if len(names) > _SHOWN else ""
+        where = f"on {', '.join(names[:_SHOWN])}{more} since {rfc3339(min(since.values()))}"
+        yield Finding(
+            "configuration of nodes",
+            State.FAILED,
+            f"{source}, {where}: {reason}",
+            "correct it, or remove what names it; see docs/how-to/time-slicing-and-mps.md",
+        )
 
 
 def _is_kept_out(node: Object) -> bool:
