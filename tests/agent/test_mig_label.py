@@ -343,6 +343,38 @@ async def test_without_a_label_nothing_is_touched_and_devices_are_offered(node: 
     assert STATE not in (await node.kube.get(NODES, node.node.name))["metadata"]["labels"]
 
 
+@pytest.mark.parametrize(
+    ("config", "instance", "offered"),
+    [
+        ("", False, False),
+        ("", True, False),
+        (MIXED, False, False),
+        (MIXED, True, True),
+        ("apiVersion: lamina.dev/v1alpha1\nkind: Configuration\nsharing: {modes: [quota, mig]}", False, True),
+    ],
+)
+async def test_s1_d_a_gpu_in_mig_mode_that_nothing_uses_is_named(
+    node: RunningAgent, config: str, instance: bool, offered: bool
+) -> None:
+    """As after the step `nvidia-smi -mig 1` of a guide, under a configuration without MIG."""
+    gpu = node.nvml.present[0]
+    await node.nvml.set_mig_mode(gpu.uuid, True)
+    if instance:
+        await node.nvml.create_mig(gpu.uuid, Placed("3g.20gb", 0))
+    await node.start(config)
+    found = await node.inventory(lambda inventory: bool(inventory.refused) is not offered)
+    if not offered:
+        (refused,) = found.refused
+        assert refused.source == f"GPU 0 ({gpu.uuid})" and "nvidia-smi -i 0 -mig 0" in refused.reason
+        await node.until(lambda: named(node, "MigModeNotUsed"))
+        await label(node, "all-1g.5gb")
+        await node.inventory(lambda inventory: not inventory.refused)
+
+
+async def named(node: RunningAgent, reason: str) -> bool:
+    return any(event["reason"] == reason for event in (await node.kube.list(EVENTS)).items)
+
+
 async def test_s1_7_a_customised_geometry_is_used_and_an_impossible_one_refused(
     node: RunningAgent, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -20,7 +20,7 @@ from lamina.agent.state.holdings import Instance, instance_of
 from lamina.agent.state.observed import Observable, ObservedNode
 from lamina.configuration import CONFIG_MAP_NAMESPACE, mig_parted
 from lamina.configuration.mig_parted import CONFIG_MAP, CONFIG_MAP_KEY, Configs, MigTarget, SelectableGpu
-from lamina.core.mig_devices import MigDevice
+from lamina.core.mig_devices import NONE, MigDevice
 from lamina.errors import BadInput, NotYet, Outside
 from lamina.ports.kube import CONFIG_MAPS, NODES, NotFound
 from lamina.ports.polling import FailureLog, poll
@@ -108,6 +108,7 @@ class LabelPartitioner:
             await self._set_state(None, observed)
         await self.advertise()
         await self._report_problem(observed)
+        await self._report_unoffered(observed)
 
     async def _apply(self, name: str, observed: ObservedNode) -> None:
         try:
@@ -263,6 +264,24 @@ class LabelPartitioner:
             message = f"the MIG strategy single advertises no devices: {self._problem}"
             log.warning("%s", message)
             await self._event(observed, "MigNotOffered", message)
+
+    async def _report_unoffered(self, observed: ObservedNode) -> None:
+        """Report each GPU that is in MIG mode although nothing here uses that, so it is not offered."""
+        state = self._offers.state
+        advertised = {device.gpu for device in state.mig_devices} if state.mig_strategy != NONE else set()
+        used = advertised | (state.labelled or set()) | (self._offers.partitionable or set())
+        for uuid, gpu in self._offers.gpus.items():
+            kind, index = f"MIG mode of {uuid}", gpu.facts.index
+            ours = state.selected and state.settings.offers(uuid, index)
+            if not gpu.facts.mig_enabled or uuid in used or not ours:
+                self._node.refusals.accept(kind)
+                continue
+            reason = (
+                f"it is in MIG mode and not offered; turn that off with nvidia-smi -i {index} -mig 0, partition it by "
+                f"the label {LABEL}, or add mig to sharing.modes"
+            )
+            if self._node.refusals.refuse(kind, f"GPU {index} ({uuid})", reason, self._node.clock.wall()):
+                await self._event(observed, "MigModeNotUsed", f"GPU {index} ({uuid}): {reason}")
 
     async def _event(self, observed: ObservedNode, reason: str, message: str) -> None:
         node = {"metadata": {"name": self._node.node, "uid": observed.uid}}
