@@ -4,6 +4,7 @@ import sys
 
 import pytest
 
+from tests import seeds
 from tests.simgpu.machines import Machine
 
 
@@ -35,6 +36,15 @@ def test_a_container_may_not_change_it(machine: Machine) -> None:
     output = smi(machine, "compute-policy", "--set-timeslice=1", code=6, NVIDIA_VISIBLE_DEVICES=uuid)
     assert "Insufficient Permissions" in output
     assert slices(machine) == ["Default", "Default"]
+
+
+@pytest.mark.parametrize("option", ["-h", "--help"])
+def test_s3_d_its_help_is_that_of_the_document(machine: Machine, option: str) -> None:
+    printed = smi(machine, "compute-policy", option)
+    assert "[ | --set-timeslice]: Set timeslice config for a GPU:" in printed
+    document = seeds.seed("003")
+    start = document.index("    Compute Policy -- Control")
+    assert printed.strip("\n") == document[start : document.index("```", start)].strip("\n")
 
 
 @pytest.mark.parametrize(

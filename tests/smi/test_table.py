@@ -24,13 +24,13 @@ def printed(gpu: SmiGpu, *processes: SmiProcess, driver: str = "515.86.01", cuda
     return table.lines(machine, [(gpu, process) for process in processes], 0.0)
 
 
-def outputs_of_nvidia_smi(number: str) -> list[list[str]]:
+def outputs_of_nvidia_smi(number: str, width: int = 77) -> list[list[str]]:
     """Each output in a seed, without its date, from the first line of the upper box to the last of the lower."""
     lines = [line.strip("\n") for line in seeds.seed(number).splitlines()]
     starts = [i for i, line in enumerate(lines) if re.match(r" *\| NVIDIA-SMI", line)]
     found = []
     for start in starts:
-        ends = [i for i in range(start, min(start + 40, len(lines))) if re.fullmatch(r" *\+-{77}\+", lines[i])]
+        ends = [i for i in range(start, min(start + 40, len(lines))) if re.fullmatch(rf" *\+-{{{width}}}\+", lines[i])]
         found.append(lines[start - 1 : ends[1] + 1])
     return found
 
@@ -68,13 +68,41 @@ def test_the_output_of_seed_000(which: int, total: int, idle: bool) -> None:
         but(V100, compute_mode=None, persistence=None, display=None, mig=False),
     ],
 )
-def test_every_line_has_79_columns(gpu: SmiGpu) -> None:
+@pytest.mark.parametrize(("driver", "width"), [("515.86.01", 79), ("549.9", 79), ("550.54.15", 91), ("610.1", 91)])
+def test_every_line_has_the_same_width(gpu: SmiGpu, driver: str, width: int) -> None:
     lines = printed(
         gpu,
-        SmiProcess(1234567, "/a/very/long/path/to/some/program/in/the/deep", "C", 143771),
+        SmiProcess(1234567, "/a/very/long/path/to/some/program/in/the/deep/of/the/tree", "C", 143771),
         SmiProcess(1, "x", "G", None),
+        driver=driver,
     )
-    assert {len(line) for line in lines[1:]} == {79}
+    assert {len(line) for line in lines[1:]} == {width}
+
+
+A100 = but(
+    V100, name="NVIDIA A100-PCIE-40GB", bus_id="00000000:0A:00.0", memory_total=40960, power_limit=250.0, mig=False,
+    ecc_errors=0,
+)  # fmt: skip
+OTHER = but(A100, index=1, bus_id="00000000:AE:00.0", temperature=38, power=62.0, memory_used=38, compute_mode=3)
+
+
+@pytest.mark.parametrize("which", [0, 1])
+def test_s2_d_the_output_of_seed_002(which: int) -> None:
+    """What driver 550 prints: of one GPU in a container, where no process is listed, and of two with clients of MPS."""
+    first = (
+        but(A100, temperature=35, power=38.0, memory_used=39023),
+        but(A100, temperature=55, power=121.0, memory_used=495, busy=100, compute_mode=3),
+    )[which]
+    server = SmiProcess(543063, "nvidia-cuda-mps-server", "C", 30)
+    client = SmiProcess(686657, "/usr/bin/dcgmproftester12", "M+C", 456)
+    gpus = [(first,), (first, OTHER)][which]
+    holders = [(), ((first, server), (first, client), (OTHER, server))][which]
+    machine = SmiMachine(driver="550.54.15", nvml="", cuda="12.4", gpus=gpus)
+    own = table.lines(machine, holders, 0.0)[1:]
+    if not holders:
+        own = [line for line in own if "No running processes" not in line]
+    expected = outputs_of_nvidia_smi("002", 89)[which]
+    assert [line.rstrip() for line in own] == [line.rstrip() for line in expected]
 
 
 def test_running_processes_replace_the_sentence() -> None:

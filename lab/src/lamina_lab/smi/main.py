@@ -68,6 +68,7 @@ _VALUES = {
     "--query-gpu": "fields", "--query-compute-apps": "fields", "-mig": "mode",
     "--multi-instance-gpu": "mode", "--set-timeslice": "slice",
 }  # fmt: skip
+_HELPS = {"help": _HELP, "policy-help": policy.HELP}
 _ACTIONS = {"mode": "mig-mode", "slice": "policy-set"}
 _WORDS = ("mig", "compute-policy")
 
@@ -88,8 +89,8 @@ def main(arguments: Sequence[str] | None = None) -> int:
     except InvalidOption as wrong:
         print(f"{wrong}\nPlease run 'nvidia-smi -h' for help.\n")
         return INVALID_ARGUMENT
-    if isinstance(options, SmiOptions) and options.action == "help":
-        print(_HELP, end="")
+    if isinstance(options, SmiOptions) and options.action in _HELPS:
+        print(_HELPS[options.action], end="")
         return 0
     try:
         pynvml.nvmlInit()
@@ -132,6 +133,8 @@ def parse(arguments: Sequence[str]) -> SmiOptions:
             raise InvalidOption(f"Invalid combination of input arguments: {argument!r} is not an option.")
     if (word == "mig") != (options.action in _MIG_LISTS):
         raise InvalidOption("The listings -lgip, -lgi and -lci go with the word mig, and it with one of them.")
+    if word == "compute-policy" and options.action == "help":
+        options.action = "policy-help"
     if (word == "compute-policy") != options.action.startswith("policy-"):
         raise InvalidOption("--list and --set-timeslice go with the word compute-policy, and it with one of them.")
     _check(options)

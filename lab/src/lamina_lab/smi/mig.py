@@ -17,31 +17,40 @@ def list_lines(devices: Sequence[SmiMigDevice]) -> list[str]:
     return [f"  {'MIG ' + device.profile:<16}Device {device.index:>2}: (UUID: {device.uuid})" for device in devices]
 
 
-def table_lines(gpus: Sequence[SmiGpu]) -> list[str]:
-    """The table of MIG devices; empty if there is none."""
+def table_lines(gpus: Sequence[SmiGpu], *, wide: bool) -> list[str]:
+    """The table of MIG devices; empty if there is none. With `wide`, in the layout of driver 550."""
     if not any(gpu.devices for gpu in gpus):
         return []
-    seam = "+------------------+----------------------+-----------+-----------------------+"
+    width = 34 if wide else 22
+    seam = f"+{'-' * 18}+{'-' * width}+{'-' * 11}+{'-' * 23}+"
+    engines = (
+        ("      Shared           ", " CE ENC  DEC  OFA  JPG ")
+        if wide
+        else ("         Shared        ", " CE  ENC  DEC  OFA  JPG")
+    )
     return [
-        f"+{'-' * 77}+",
-        f"| {'MIG devices:':<76}|",
+        f"+{'-' * (width + 55)}+",
+        f"| {'MIG devices:':<{width + 54}}|",
         seam,
-        "| GPU  GI  CI  MIG |         Memory-Usage |        Vol|         Shared        |",
-        "|      ID  ID  Dev |           BAR1-Usage | SM     Unc| CE  ENC  DEC  OFA  JPG|",
-        "|                  |                      |        ECC|                       |",
+        f"| GPU  GI  CI  MIG |{'Memory-Usage':>{width - 1}} |        Vol|{engines[0]}|",
+        f"|      ID  ID  Dev |{'BAR1-Usage':>{width - 1}} | SM     Unc|{engines[1]}|",
+        f"|                  |{'':{width}}|        ECC|{'':23}|",
         seam.replace("-", "=").replace("+", "|", 1)[:-1] + "|",
-        *[line for gpu in gpus for device in gpu.devices for line in (*_device(gpu, device), seam)],
-        " " * 79,
+        *[line for gpu in gpus for device in gpu.devices for line in (*_device(gpu, device, wide=wide), seam)],
+        " " * (width + 57),
     ]
 
 
-def _device(gpu: SmiGpu, device: SmiMigDevice) -> list[str]:
-    memory = f"{device.memory_used}MiB / {device.memory_total:>5}MiB"
+def _device(gpu: SmiGpu, device: SmiMigDevice, *, wide: bool) -> list[str]:
     copy, decoders, encoders, jpeg, ofa = device.engines
+    memory, bar = (f"{used}MiB / {device.memory_total:>5}MiB" for used in (device.memory_used, 0))
+    blanks = "    " if wide else " "
+    width = (34 if wide else 22) - len(blanks)
+    numbers = f"{gpu.index:>3}{device.gi:>5}{device.ci:>4}{device.index:>4}"
     return [
-        f"|{gpu.index:>3}{device.gi:>5}{device.ci:>4}{device.index:>4}  |{memory:>21} |{device.sms:>3}{0:>7} "
+        f"|{numbers}  |{memory:>{width}}{blanks}|{device.sms:>3}{0:>7} "
         f"|{copy:>3}{encoders:>4}{decoders:>5}{ofa:>5}{jpeg:>5} |",
-        f"|{'':18}|{f'0MiB / {device.memory_total:>5}MiB':>21} |{'':11}|{'':23}|",
+        f"|{'':18}|{bar:>{width}}{blanks}|{'':11}|{'':23}|",
     ]
 
 

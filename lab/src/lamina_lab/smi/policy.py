@@ -1,6 +1,6 @@
 """`nvidia-smi compute-policy`: the longest time slice of processes on a GPU.
 
-NVML has no call for it and NVIDIA documents only the options, so the layout of the listing is ours. The simulated
+NVML has no call for it and NVIDIA documents only the help, so the layout of the listing is ours. The simulated
 driver has two calls of its own; other drivers do not support it.
 """
 
@@ -14,6 +14,23 @@ from lamina_lab.smi.machine import SmiGpu
 
 SLICES = ("Default", "Short", "Medium", "Long")
 """Indexed by the numbers of the option and the driver."""
+HELP = """
+    Compute Policy -- Control and list compute policies.
+
+    Usage: nvidia-smi compute-policy [options]
+
+    Options include:
+    [-i | --id]: GPU device ID's. Provide comma
+                 separated values for more than one device
+
+    [-l | --list]: List all compute policies
+
+    [ | --set-timeslice]: Set timeslice config for a GPU:
+                          0=DEFAULT, 1=SHORT, 2=MEDIUM, 3=LONG
+
+    [-h | --help]: Display help information
+
+"""
 
 
 def list_lines(gpus: Sequence[SmiGpu]) -> tuple[list[str], bool]:

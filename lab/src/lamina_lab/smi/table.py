@@ -1,65 +1,132 @@
-"""The table that nvidia-smi prints by default: 79 columns, two boxes."""
+"""The tables that nvidia-smi prints by default: two boxes of 79 columns or, from driver 550 on, of 91."""
 
 import time
 from collections.abc import Sequence
+from typing import NamedTuple
 
 from lamina_lab.smi import mig
 from lamina_lab.smi.machine import SmiGpu, SmiMachine, SmiProcess
 
-_SEAM = "+-------------------------------+----------------------+----------------------+"
-_EDGE = f"+{'-' * 77}+"
 _COMPUTE_MODES = ("Default", "E. Thread", "Prohibited", "E. Process")
-_NAME_WIDTH = 18
-_COMMAND_WIDTH = 30
+_WIDE_SINCE = 550
+
+
+class _Layout(NamedTuple):
+    """Widths in columns, and what differs besides them. `titles` are the first three lines of the upper box."""
+
+    width: int
+    versions: tuple[int, int]
+    """Of the version of nvidia-smi, and of the driver's."""
+    columns: tuple[int, int, int]
+    name: int
+    gap: str
+    """In front of what says whether the GPU is persistent."""
+    power: int
+    limit: int
+    used: int
+    total: int
+    command: int
+    titles: tuple[str, str, str]
+
+    @property
+    def edge(self) -> str:
+        return f"+{'-' * (self.width - 2)}+"
+
+    def seam(self, line: str = "-", end: str = "+") -> str:
+        """The line below a row of columns."""
+        return end + "+".join(line * width for width in self.columns) + end
+
+
+_NARROW = _Layout(
+    width=79,
+    versions=(13, 13),
+    columns=(31, 22, 22),
+    name=18,
+    gap="  ",
+    power=13,
+    limit=0,
+    used=0,
+    total=5,
+    command=30,
+    titles=(
+        "| GPU  Name        Persistence-M| Bus-Id        Disp.A | Volatile Uncorr. ECC |",
+        "| Fan  Temp  Perf  Pwr:Usage/Cap|         Memory-Usage | GPU-Util  Compute M. |",
+        "|                               |                      |               MIG M. |",
+    ),
+)
+_WIDE = _Layout(
+    width=91,
+    versions=(23, 15),
+    columns=(41, 24, 22),
+    name=30,
+    gap=" ",
+    power=23,
+    limit=4,
+    used=11,
+    total=6,
+    command=42,
+    titles=(
+        "| GPU  Name                 Persistence-M | Bus-Id          Disp.A | Volatile Uncorr. ECC |",
+        "| Fan  Temp   Perf          Pwr:Usage/Cap |           Memory-Usage | GPU-Util  Compute M. |",
+        "|                                         |                        |               MIG M. |",
+    ),
+)
 
 
 def lines(machine: SmiMachine, holders: Sequence[tuple[SmiGpu, SmiProcess]], now: float) -> list[str]:
     """The whole output. `holders` are the processes with their GPUs, `now` is in seconds since 1970."""
+    major = machine.driver.partition(".")[0]
+    wide = major.isdigit() and int(major) >= _WIDE_SINCE
+    layout = _WIDE if wide else _NARROW
+    own, driver = layout.versions
+    versions = f"{machine.driver:<{own}}Driver Version: {machine.driver:<{driver}}CUDA Version: {machine.cuda:<9}"
+    processes = [_process(layout, gpu, process) for gpu, process in holders]
     return [
         f"{time.ctime(now)}       ",
-        _EDGE,
-        f"| NVIDIA-SMI {machine.driver:<13}Driver Version: {machine.driver:<13}CUDA Version: {machine.cuda:<9}|",
-        f"|{_SEAM[1:]}",
-        "| GPU  Name        Persistence-M| Bus-Id        Disp.A | Volatile Uncorr. ECC |",
-        "| Fan  Temp  Perf  Pwr:Usage/Cap|         Memory-Usage | GPU-Util  Compute M. |",
-        "|                               |                      |               MIG M. |",
-        "|===============================+======================+======================|",
-        *[line for gpu in machine.gpus for line in _gpu(gpu)],
-        " " * 79,
-        *mig.table_lines(machine.gpus),
-        _EDGE,
-        f"| {'Processes:':<76}|",
-        "|  GPU   GI   CI        PID   Type   Process name                  GPU Memory |",
-        "|        ID   ID                                                   Usage      |",
-        f"|{'=' * 77}|",
-        *([_process(gpu, process) for gpu, process in holders] or [f"|  {'No running processes found':<75}|"]),
-        _EDGE,
+        layout.edge,
+        f"| NVIDIA-SMI {versions}|",
+        layout.seam(end="|")[:-1] + "+",
+        *layout.titles,
+        layout.seam("=", "|"),
+        *[line for gpu in machine.gpus for line in _gpu(layout, gpu)],
+        " " * layout.width,
+        *mig.table_lines(machine.gpus, wide=wide),
+        layout.edge,
+        f"| {'Processes:':<{layout.width - 3}}|",
+        f"|  GPU   GI   CI        PID   Type   {'Process name':<{layout.command}}GPU Memory |",
+        f"|        ID   ID                     {'':<{layout.command}}Usage      |",
+        f"|{'=' * (layout.width - 2)}|",
+        *(processes or [f"|  {'No running processes found':<{layout.width - 4}}|"]),
+        layout.edge,
     ]
 
 
-def _gpu(gpu: SmiGpu) -> list[str]:
-    name = gpu.name if len(gpu.name) <= _NAME_WIDTH else f"{gpu.name[: _NAME_WIDTH - 3]}..."
+def _gpu(layout: _Layout, gpu: SmiGpu) -> list[str]:
+    name = gpu.name if len(gpu.name) <= layout.name else f"{gpu.name[: layout.name - 3]}..."
     mode = "N/A" if gpu.compute_mode is None else _COMPUTE_MODES[gpu.compute_mode]
     mode_of_mig = "N/A" if gpu.mig is None else "Enabled" if gpu.mig else "Disabled"
-    memory = f"{gpu.memory_used}MiB / {gpu.memory_total:>5}MiB"
+    memory = f"{f'{gpu.memory_used}MiB':>{layout.used}} / {gpu.memory_total:>{layout.total}}MiB"
+    first, second, third = layout.columns
+    facts = f" {gpu.index:>3}  {name:<{layout.name}}{layout.gap}{_on_off(gpu.persistence):<3}"
+    bus = f"{gpu.bus_id:<16} {_on_off(gpu.display):>3}"
+    state = f"{_or_na(gpu.fan, '%'):>4}  {_or_na(gpu.temperature, 'C'):>4}    {_pstate(gpu):<3}"
+    work = f"{_or_na(gpu.busy, '%'):>8}{mode:>13}"
     return [
-        f"| {gpu.index:>3}  {name:<{_NAME_WIDTH}}  {_on_off(gpu.persistence):<3}  "
-        f"| {gpu.bus_id:<16} {_on_off(gpu.display):>3} | {_or_na(gpu.ecc_errors):>20} |",
-        f"|{_or_na(gpu.fan, '%'):>4}  {_or_na(gpu.temperature, 'C'):>4}    {_pstate(gpu):<3}{_power(gpu):>13} "
-        f"|{memory:>21} |{_or_na(gpu.busy, '%'):>8}{mode:>13} |",
-        f"|{'':31}|{'':22}|{mode_of_mig:>21} |",
-        _SEAM,
+        f"|{facts:<{first}}|{bus:>{second - 1}} |{_or_na(gpu.ecc_errors):>{third - 1}} |",
+        f"|{state}{_power(layout, gpu):>{layout.power}} |{memory:>{second - 1}} |{work} |",
+        f"|{'':{first}}|{'':{second}}|{mode_of_mig:>{third - 1}} |",
+        layout.seam(),
     ]
 
 
-def _process(gpu: SmiGpu, process: SmiProcess) -> str:
+def _process(layout: _Layout, gpu: SmiGpu, process: SmiProcess) -> str:
     command = process.name
-    if len(command) > _COMMAND_WIDTH:
-        command = f"...{command[-(_COMMAND_WIDTH - 3) :]}"
+    if len(command) > layout.command:
+        command = f"...{command[-(layout.command - 3) :]}"
     memory = _or_na(process.memory, "MiB")
     gi, ci = _or_na(process.gi), _or_na(process.ci)
     return (
-        f"|{gpu.index:>5}{gi:>6}{ci:>5}{process.pid:>10}{process.kind:>7}   {command:<{_COMMAND_WIDTH}}{memory:>10} |"
+        f"|{gpu.index:>5}{gi:>6}{ci:>5}{process.pid:>10}{process.kind:>7}   {command:<{layout.command}}{memory:>10} |"
     )
 
 
@@ -75,6 +142,6 @@ def _pstate(gpu: SmiGpu) -> str:
     return "N/A" if gpu.pstate is None else f"P{gpu.pstate}"
 
 
-def _power(gpu: SmiGpu) -> str:
-    used = "N/A" if gpu.power is None else f"{gpu.power:.0f}W"
-    return f"{used} / {'N/A' if gpu.power_limit is None else f'{gpu.power_limit:.0f}W'}"
+def _power(layout: _Layout, gpu: SmiGpu) -> str:
+    used, limit = ("N/A" if watts is None else f"{watts:.0f}W" for watts in (gpu.power, gpu.power_limit))
+    return f"{used} / {limit:>{layout.limit + 1}}"
