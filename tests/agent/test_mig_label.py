@@ -16,7 +16,7 @@ from lamina.configuration import mig_parted
 from lamina.core.gpus import NativeResource
 from lamina.core.mig import Placed
 from lamina.core.mig_cards import MIG_CARDS
-from lamina.core.mig_devices import MigDevice, single_strategy_problem
+from lamina.core.mig_devices import MigDevice
 from lamina.core.sharing import GPU, Strategy
 from lamina.ports.kube import CLUSTER_POLICIES, CONFIG_MAPS, EVENTS, NODES, Object
 from lamina.ports.kubelet import deviceplugin_pb2 as messages
@@ -407,29 +407,17 @@ def partitioned_gpu(index: int, *profiles: str, enabled: bool = True) -> tuple[O
     return ObservedGpu(facts), tuple(MigDevice(facts.uuid, part, CARD.profile(part.profile)) for part in parts)
 
 
-@pytest.mark.parametrize(
-    ("gpus", "reason"),
-    [
-        ([partitioned_gpu(0, enabled=False), partitioned_gpu(1, enabled=False)], ""),
-        ([partitioned_gpu(0, "1g.5gb", "1g.5gb"), partitioned_gpu(1, "1g.5gb")], ""),
-        (
-            [partitioned_gpu(0, "1g.5gb"), partitioned_gpu(1, enabled=False)],
-            "all devices on the node must be configured with the same migEnabled value",
-        ),
-        ([partitioned_gpu(0, "1g.5gb"), partitioned_gpu(1)], "device 1 has no MIG devices configured"),
-        (
-            [partitioned_gpu(0, "1g.5gb"), partitioned_gpu(1, "2g.10gb")],
-            "more than one MIG device type present on node",
-        ),
-        ([partitioned_gpu(0, "1g.5gb", "1g.5gb+me")], "more than one MIG device type present on node"),
-    ],
-)
-def test_s2_5_when_single_is_possible(gpus: list[tuple[ObservedGpu, tuple[MigDevice, ...]]], reason: str) -> None:
+def offered(*gpus: tuple[ObservedGpu, tuple[MigDevice, ...]]) -> dict[str, int]:
+    """How many units of each resource the strategy single offers."""
     states = {state.facts.uuid: state for state, _ in gpus}
-    parts = [part for _, each in gpus for part in each]
-    assert single_strategy_problem([state.facts for state in states.values()], parts) == reason
-    expected = {GPU: len(parts)} if parts and not reason else {}
-    assert {name: len(each) for name, each in units_by_resource("single", states, parts).items()} == expected
+    units = units_by_resource("single", states, [part for _, parts in gpus for part in parts])
+    return {name: len(each) for name, each in units.items()}
+
+
+def test_s2_5_single_offers_all_instances_or_none() -> None:
+    full, part = partitioned_gpu(0, "1g.5gb", "1g.5gb"), partitioned_gpu(1, "1g.5gb")
+    assert offered(full, part) == {GPU: 3}
+    assert offered(full, partitioned_gpu(1, enabled=False)) == {}
 
 
 def test_names_of_resources_and_health_follow_from_profile_and_gpu() -> None:

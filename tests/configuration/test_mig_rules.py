@@ -5,7 +5,7 @@ import pytest
 from lamina.configuration import DEFAULT, load
 from lamina.core.gpus import Mode
 from lamina.core.mig_cards import MIG_CARDS
-from lamina.core.mig_rules import cards_named, rule_for
+from lamina.core.mig_rules import rule_for
 from lamina.errors import BadInput
 
 VOLCANOS = """
@@ -79,28 +79,6 @@ def test_a_rule_concerns_the_models_that_contain_its_name() -> None:
     of_any = load("hami: {migProfileAllowlist: [{models: [A100], profiles: [1g.5gb]}]}", "c").mig_rules
     assert rule_for(of_any, "NVIDIA A100-SXM4-40GB", a100) == of_any[0]
     assert rule_for(of_any, "NVIDIA A100-SXM4-80GB", MIG_CARDS["A100-80GB"]) is None, "it has no such profile"
-
-
-@pytest.mark.parametrize(
-    ("name", "cards"),
-    [
-        ("A30", ["A30-24GB"]),
-        ("NVIDIA A30", ["A30-24GB"]),
-        ("A100-PCIE-40GB", ["A100-40GB"]),
-        ("A100-80GB-PCIe", ["A100-80GB"]),
-        ("A100", ["A100-40GB", "A100-80GB"]),
-        ("NVIDIA H100 80GB HBM3", ["H100-80GB"]),
-        ("H20", ["H100-96GB"]),
-        ("GH200 144GB", ["GH200-144GB"]),
-        ("H200", ["H200-141GB"]),
-        ("B200", ["B200-180GB"]),
-        ("RTX PRO 6000 Blackwell Server Edition", ["RTX-PRO-6000-96GB"]),
-        ("T4", []),
-        ("", []),
-    ],
-)
-def test_the_cards_that_a_name_may_mean(name: str, cards: list[str]) -> None:
-    assert [card.model for card in cards_named(name)] == cards
 
 
 @pytest.mark.parametrize(

@@ -90,6 +90,22 @@ def test_instances_that_fit_in_some_layout_are_given_one_and_others_none(card: M
                     card.arrange(more)
 
 
+@pytest.mark.parametrize("kept", [Placed("1g.5gb", 0), Placed("1g.5gb", 6), Placed("3g.20gb", 4)])
+def test_instances_that_are_kept_stay_and_others_go_anywhere_next_to_them(kept: Placed) -> None:
+    """Also before one of the same profile that is kept."""
+    card = MIG_CARDS["A100-40GB"]
+    small, large = card.profile("1g.5gb"), card.profile("3g.20gb")
+    for profile in (small, large):
+        room = card.places(profile, [kept])
+        for count in range(1, len(room) + 1):
+            if profile is small or count == 1:
+                found = card.arrange({profile.name: count}, (kept,))
+                card.check([kept, *found])
+                assert [each.profile for each in found] == [profile.name] * count
+        with pytest.raises(BadInput, match=f"do not fit A100-40GB together next to .*{kept.profile}"):
+            card.arrange({profile.name: len(room) + 1}, (kept,))
+
+
 @pytest.mark.parametrize("card", SHAPES, ids=lambda card: card.model)
 def test_a_place_that_is_not_legal_is_refused_with_those_that_are(card: MigCard) -> None:
     for layout in layouts(card):

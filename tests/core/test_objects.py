@@ -23,7 +23,7 @@ from lamina.core.gpus import (
 )
 from lamina.core.grants import ComputePolicy, ContainerGrant, ContainerSize, Grant, Share
 from lamina.core.mps import MpsDaemon, MpsState
-from lamina.core.objects import read_grant, read_inventory, write_spec
+from lamina.core.objects import confirmed_survivors, read_grant, read_inventory, write_spec
 from lamina.core.sharing import Strategy, TimeSlice
 from lamina.core.sizes import AppliedSize
 from lamina.core.survivors import MAX_SURVIVORS, Survivor
@@ -237,3 +237,19 @@ def test_a_grant_with_too_much_is_unreadable() -> None:
 def test_unreadable_grants() -> None:
     with pytest.raises(BadInput, match="grant default/g cannot be read: Object missing required field `pod`"):
         read_grant(grant_object({}))
+
+
+@pytest.mark.parametrize(
+    ("status", "confirmed"),
+    [
+        ({"survivors": ["a/1", "b/2"]}, ("a/1", "b/2")),
+        ({"survivors": ["a/1", 2, None]}, ("a/1",)),
+        ({"survivors": "a/1"}, ()),
+        ({"survivors": None}, ()),
+        ({}, ()),
+        (None, ()),
+    ],
+)
+def test_a_status_that_is_odd_confirms_no_survivor(status: Any, confirmed: tuple[str, ...]) -> None:
+    assert confirmed_survivors({"status": status}) == confirmed
+    assert confirmed_survivors({}) == ()

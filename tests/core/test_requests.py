@@ -37,6 +37,14 @@ def test_a_whole_gpu_is_all_the_memory_and_exclusive(exclusive: bool, percent: i
     assert request.whole is whole
 
 
+@pytest.mark.parametrize(("exclusive", "counted"), [(True, 16384), (False, 32768)])
+def test_a_whole_gpu_counts_with_the_memory_it_has(exclusive: bool, counted: int) -> None:
+    """Memory may be granted twice over; a whole GPU is not more than one."""
+    request = ContainerRequest(container="c", count=1, memory_percent=100, exclusive=exclusive)
+    assert request.counted_on(16384, 2 * 16384) == counted
+    assert request.counted_on(16384, 16000) == 16000
+
+
 def test_a_grant_travels_with_camel_case_names() -> None:
     share = Share(gpu="GPU-a", memory_mib=10, cores=5, exclusive=True, compute_policy=ComputePolicy.CAP)
     grant = Grant(

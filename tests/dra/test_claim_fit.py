@@ -10,6 +10,7 @@ from lamina.dra.claim_fit import ClaimFit, fit_claims
 from lamina.dra.device_room import ClaimRoom, rooms
 from lamina.dra.selectors import selects_all
 from lamina.dra.wanted_devices import by_class, wanted_claim
+from lamina.errors import BadInput
 from lamina.ports.kube import Object
 from lamina_lab.scheduler.devices.search import AllocationError
 from tests.lab_scheduler.device_objects import (
@@ -114,6 +115,7 @@ def test_what_is_certain_is_what_kubernetes_allocates(parts: list[Any], offered:
         (shares(memory="60Gi"), "request gpu needs 61440 MiB; the largest device has 8192 MiB", True),
         (shares(memory="6Gi"), "request gpu needs 6144 MiB; the best device has 4096 MiB free", False),
         (shares(memory="1Gi", cores="80"), "request gpu needs 80 % of a device's time; the most free is 70 %", False),
+        (shares(memory="4Gi", cores="80"), "request gpu needs 80 % of a device's time; the most free is 70 %", False),
         (shares(), "request gpu needs a whole device; none of 2 is free", False),
         (shares(allocationMode="All"), "request gpu needs all 2 devices of this node; 0 have room", False),
         (
@@ -146,6 +148,20 @@ def test_what_a_node_lacks_is_said_in_numbers(wanted: Object, lacks: str, lastin
 def test_requests_that_fit_alone_only_say_so() -> None:
     made = claim("a", shares("r1", memory="8Gi"), shares("r2", memory="8Gi"))
     assert asked(AllocatedDevices(SHARED), made).lacks.startswith("its requests do not fit together")
+
+
+def test_only_what_its_selectors_select_is_a_place_for_a_request() -> None:
+    chosen = shares("gpu", SELECTORS[0], memory="1Gi")
+    said = asked(AllocatedDevices(SHARED), claim("a", chosen))
+    assert (said.devices, said.lacks, said.certain) == (("gpu-1",), "", True)
+    all_of_them = shares("gpu", SELECTORS[0], allocationMode="All")
+    assert asked(AllocatedDevices(SHARED), claim("a", all_of_them)).devices == ("gpu-1",)
+
+
+def test_amounts_may_be_zero_but_not_less() -> None:
+    assert asked(AllocatedDevices(SHARED), claim("a", shares(memory="0", cores="0"))).devices == ("gpu-0",)
+    with pytest.raises(BadInput, match="request gpu: cores must not be negative, got '-1'"):
+        wanted_claim(claim("a", shares(memory="1Gi", cores="-1"))["spec"])
 
 
 def test_taints_of_slices_and_rules_keep_claims_out() -> None:
@@ -188,6 +204,13 @@ def test_a_class_by_an_extended_resource() -> None:
         ("device.attributes['b.c'].far == 'x'", True),
         ("'kind' in device.attributes['a']", True),
         ("'none' in device.attributes['a']", False),
+        ("'kind' in device.attributes['b']", False),
+        ("'far' in device.attributes['b.c']", True),
+        ("'kind' in device.attributes[\"a\"]", True),
+        ("\"kind\" in device.attributes['a']", True),
+        ("'b.c' in device.attributes", True),
+        ("'a' in device.attributes", True),
+        ("'b' in device.attributes", False),
         ("!(device.driver == 'b')", None),
         ("device.driver == 'b' || device.driver == 'a'", None),
         ("device.driver == 'b' && device.attributes['a'].kind.startsWith('g')", None),

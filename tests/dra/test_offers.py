@@ -9,7 +9,7 @@ from lamina.core.gpu_facts import GpuFacts, MigInstanceFacts
 from lamina.core.mig_cards import MIG_CARDS
 from lamina.core.mig_devices import MigDevice
 from lamina.dra.claims import read_claim
-from lamina.dra.names import DRIVER, HAMI_DRIVER, device_classes
+from lamina.dra.names import DRIVER, HAMI_DRIVER, device_classes, slice_name
 from lamina.dra.offers import DriverVersions, OfferedGpu, offered_devices, pci_bus_id, semantic_version, shared_counters
 from lamina.dra.partitions import PartitionOptions
 from lamina.dra.slices import generation, node_slices
@@ -165,6 +165,10 @@ def test_the_slices_of_a_long_node_name_have_names_of_their_own() -> None:
     long = ["n" * 240 + str(number) for number in range(2)]
     names = {node_slices(node, DRIVER, [], [])[0]["metadata"]["name"] for node in long}
     assert len(names) == 2 and all(len(name) < 253 for name in names)
+    tail = f"-{DRIVER}-0"
+    longest = "n" * (200 - len(tail))
+    assert slice_name(longest, DRIVER, 0) == longest + tail, "of 200 characters"
+    assert not slice_name(f"{longest}n", DRIVER, 0).startswith(longest), "of one more"
 
 
 def test_versions_and_addresses_have_the_form_of_kubernetes() -> None:

@@ -146,6 +146,7 @@ def test_alternatives_belong_to_the_request_that_containers_name() -> None:
     ("amounts", "memory", "cores"),
     [
         ({"memory": "4Gi"}, 4096, 0),
+        ({"memory": "1Mi", "cores": "1"}, 1, 1),
         ({"memory": str(4 * 2**30 + 1), "cores": "100"}, 4096, 100),
         ({"memory": "1M"}, 0, 0),
     ],

@@ -169,3 +169,18 @@ def test_the_agent_compares_places_too(wanted: Share, held: Share, fits: bool) -
         assert not fits and "has no room for the claim as long as it is prepared for default/other" in str(error)
     else:
         assert fits
+
+
+@pytest.mark.parametrize(("more_mib", "cores", "fits"), [(0, 60, True), (1, 60, False), (0, 61, False)])
+def test_claims_share_a_device_up_to_all_of_it(more_mib: int, cores: int, fits: bool) -> None:
+    offered = offered_devices(gpus(), DriverVersions())
+    (whole,) = [each.memory_mib for each in offered if each.place is None]
+    held = structs.replace(share(), cores=40)
+    wanted = structs.replace(share(), memory_mib=whole - held.memory_mib + more_mib, cores=cores)
+    for others in ({"default/other": [held]}, {}):
+        mine = [wanted] if others else [wanted, held]
+        if fits:
+            require_room(mine, others, offered)
+        else:
+            with pytest.raises(NotYet if others else BadInput):
+                require_room(mine, others, offered)

@@ -315,6 +315,39 @@ def test_what_ended_is_forgotten_after_a_while(ledger: Ledger) -> None:
     assert taken(ledger) == 1000
 
 
+@pytest.mark.parametrize(("later", "remembered"), [(REMEMBERED_S - 1, True), (REMEMBERED_S, False)])
+def test_the_end_of_a_pod_and_of_its_grant_is_remembered_for_a_while(
+    ledger: Ledger, later: float, remembered: bool
+) -> None:
+    ledger.remove_grant("g1", "u1", 10)
+    ledger.remove_pod("u2", 10)
+    ledger.expire(10 + later)
+    assert (ledger.pod("u2").stage is Stage.GONE) is remembered
+    ledger.observe_grant(record("u1", uid="g1"))
+    assert (taken(ledger) == 0) is remembered
+
+
+@pytest.mark.parametrize(("later", "gpus_held"), [(REMEMBERED_S - 1, 2), (REMEMBERED_S, 1)])
+def test_a_grant_that_was_never_observed_is_remembered_for_a_while(
+    ledger: Ledger, later: float, gpus_held: int
+) -> None:
+    """The pod may run with it, until then, once its other grant is deleted too."""
+    ledger.observe_grant(record())
+    ledger.observe_pod("u1", BOUND, 0, asked())
+    ledger.remove_grant("never observed", "u1", 10)
+    ledger.expire(10 + later)
+    ledger.remove_grant("g1", "u1", 10 + later)
+    assert len(ledger.totals.taken("node-0")) == gpus_held
+
+
+def test_a_pod_whose_grant_is_missing_counts_with_its_whole_request(ledger: Ledger) -> None:
+    """No deletion was observed: the pod may run with another one, which came and went meanwhile."""
+    ledger.observe_grant(record())
+    ledger.observe_pod("u1", BOUND, 0, asked())
+    ledger.miss_grants([record()], 1)
+    assert len(ledger.totals.taken("node-0")) == 2
+
+
 def test_a_pod_with_grants_on_two_nodes_counts_on_both(ledger: Ledger) -> None:
     ledger.observe_inventory(inventory("node-1"))
     ledger.observe_grant(record(uid="g1"))
