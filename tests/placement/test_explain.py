@@ -25,7 +25,7 @@ def reason(container: ContainerRequest, of: NodeState, selector: GpuSelector = G
         (ask(), node(gpus(1), FULL), GpuSelector(), "whole GPU needed; it is not idle"),
         (ask(40000), node(gpus(2), FULL), GpuSelector(), "needs 40000 MiB; the largest GPU has 32768 MiB"),
         (
-            ask(1, 60),
+            ask(32768, 60),
             node(gpus(1, cores_capacity=50)),
             GpuSelector(),
             "needs 60 % of a GPU's time; at most 50 % can be granted",
