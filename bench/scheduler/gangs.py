@@ -10,10 +10,10 @@ from lamina.config_source.live import LiveConfiguration
 from lamina.configuration import DEFAULT
 from lamina.controller.capacity.request_mix import pod_kind
 from lamina.controller.context import Context
-from lamina.controller.gangs.plans import GangPlanner
-from lamina.controller.gangs.search import PlanSearch
+from lamina.controller.gangs.coordinator import plan_basis
 from lamina.controller.scheduling.nominated_pods import NominatedPods
 from lamina.dialects.groups import SCHEDULER_PLUGINS, GroupName
+from lamina.group_plans import GroupPlanner, PlanSearch
 from lamina.ledger.pod_groups import PodGroup
 from lamina.ledger.pods import ParsedPod, parse_pod
 from lamina.ledger.quotas import ResourceQuotas
@@ -36,7 +36,9 @@ class Gangs:
         configuration = LiveConfiguration(DEFAULT, "")
         # The search for a plan ends by a clock; this one stands still, so that a busy machine ends none.
         self._context = Context(FakeKube(), FakeClock(), configuration, self._core.cluster_state, ResourceQuotas())
-        self._planner = GangPlanner(self._context, self._core.scheduler, NominatedPods(self._context, set()))
+        self._planner = GroupPlanner(
+            plan_basis(self._context, self._core.scheduler, NominatedPods(self._context, set()))
+        )
         for number in range(500):
             self._core.cluster_state.request_mix.count(pod_kind(parse_pod(cluster.new_pod(f"new-{number}"), DEFAULT)))
         asyncio.run(self._core.scheduler.packing.learn())
@@ -47,7 +49,7 @@ class Gangs:
         for limits in _KINDS:
             members = _members(limits, self._count)
             group = PodGroup(self._count, 60.0, frozenset(), {pod.uid: pod for pod in members})
-            asyncio.run(self._planner.warm_up(group, members[0]))
+            asyncio.run(self._core.scheduler.warm_up(members[0]))
             fitting = self._core.scheduler.filter(members[0], self._core.names).fitting
             for _ in range(_ROUNDS):
                 began = time.thread_time()
@@ -58,7 +60,7 @@ class Gangs:
 
     def searched_anew_ms(self) -> float:
         """The same where each member searches all nodes: the null control."""
-        search = PlanSearch(self._core.cluster_state, self._core.scheduler)
+        search = PlanSearch(self._basis)
         members = _members(_KINDS[0], min(_CONTROL, self._count))
         began = time.thread_time()
         for member in members:

@@ -8,14 +8,15 @@ from typing import Any, NamedTuple
 
 from docs.generate.markdown import page, table
 from lamina.configuration import DEFAULT
-from lamina.controller.gangs import coordinator, gang_holds, plans
+from lamina.controller.gangs import coordinator, records
 from lamina.core.gpus import Gpu
 from lamina.core.ledger import Taken
 from lamina.core.quota_room import QuotaLimit, QuotaRoom
 from lamina.dialects import parse
+from lamina.group_plans import planner
 from lamina.placement import NodeState, explain
 
-_SOURCE = "src/lamina/placement and src/lamina/controller/gangs"
+_SOURCE = "src/lamina/placement, src/lamina/group_plans and src/lamina/controller/gangs"
 _INTRODUCTION = """
 The events of a pending pod, its `PodScheduled` condition and `lamina why POD` say the same. The first line is the
 nearest miss; with several nodes, lines for each group of nodes with the same reason follow. The examples are about a
@@ -113,7 +114,7 @@ def _gpu(case: Case, index: int) -> Gpu:
 
 
 def _groups() -> Iterator[tuple[str, str]]:
-    for message in sorted({text for module in (plans, coordinator, gang_holds) for text in _texts(module)}):
+    for message in sorted({text for module in (planner, coordinator, records) for text in _texts(module)}):
         hints = [hint for start, hint in _GANGS.items() if message.startswith(start)]
         assert len(hints) == 1, f"say in docs/generate/messages.py what helps where a pod group {message}"
         yield f"... {message}", hints[0]

@@ -9,7 +9,7 @@ from lamina.controller.binding.binder import Binder
 from lamina.controller.binding.placement_lease import PlacementLease
 from lamina.controller.capacity.cluster_state import ClusterState
 from lamina.controller.context import Context
-from lamina.controller.gangs.coordinator import GangCoordinator
+from lamina.controller.gangs.coordinator import GangCoordinator, plan_basis
 from lamina.controller.observation.watches import Watches
 from lamina.controller.scheduling.assumed_pods import AssumedPods
 from lamina.controller.scheduling.nominated_pods import NominatedPods
@@ -17,6 +17,7 @@ from lamina.controller.scheduling.scheduler import Scheduler
 from lamina.controller.tasks import BackgroundTasks, PodLocks
 from lamina.core.gpus import Gpu
 from lamina.core.ledger import NOTHING
+from lamina.group_plans import PlanBasis
 from lamina.ledger.pods import ParsedPod
 from lamina.ledger.quotas import ResourceQuotas
 from lamina.ports.clock import Clock
@@ -64,6 +65,10 @@ class Bench:
             background=self.background,
             leading=lambda: self.leads,
         )
+
+    def plan_basis(self) -> PlanBasis:
+        """For plans without a coordinator."""
+        return plan_basis(self.context, self.scheduler, NominatedPods(self.context))
 
     def coordinator(self) -> GangCoordinator:
         """A new one, for pod groups."""

@@ -4,7 +4,7 @@ import asyncio
 from typing import Any
 
 from lamina.controller.gangs.coordinator import GangCoordinator
-from lamina.controller.gangs.gang_holds import WAIT_S
+from lamina.controller.gangs.records import WAIT_S
 from lamina.dialects.groups import GROUP_ANNOTATION, GROUP_LABEL, KUBERNETES, SCHEDULER_PLUGINS, VOLCANO
 from lamina.ports.kube import KUBERNETES_POD_GROUPS, PLUGIN_POD_GROUPS, VOLCANO_POD_GROUPS, Object
 from tests.controller.binders import Bench

@@ -6,10 +6,9 @@ from typing import Any
 
 import pytest
 
-from lamina.controller.gangs import plans
 from lamina.controller.gangs.coordinator import GangCoordinator
-from lamina.controller.gangs.search import PlanSearch
 from lamina.dialects.groups import GROUP_LABEL
+from lamina.group_plans import PlanSearch, planner
 from lamina.ledger.pods import ParsedPod
 from lamina.ports.kube import PLUGIN_POD_GROUPS, PODS, Object
 from tests.controller.binders import Bench
@@ -80,7 +79,7 @@ async def test_a_refused_plan_is_remembered_until_something_changes(monkeypatch:
         return place(search, pod, nodes)
 
     monkeypatch.setattr(PlanSearch, "place", counted)
-    monkeypatch.setattr(plans, "most_pods", lambda request, table: 1_000_000)  # so that only a search can tell
+    monkeypatch.setattr(planner, "most_pods", lambda request, table: 1_000_000)  # so that only a search can tell
     bench = bench_with_nodes(1)
     pods, gangs = await members(bench, 20, 20), bench.coordinator()
     for pod in pods:
@@ -99,7 +98,7 @@ async def test_a_search_is_cut_off(monkeypatch: pytest.MonkeyPatch) -> None:
     place = PlanSearch.place
 
     def slow(search: PlanSearch, pod: ParsedPod, nodes: Any) -> bool:
-        bench.clock.time += plans.SEARCH_S / 8
+        bench.clock.time += planner.SEARCH_S / 8
         return place(search, pod, nodes)
 
     monkeypatch.setattr(PlanSearch, "place", slow)
@@ -108,7 +107,7 @@ async def test_a_search_is_cut_off(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(PlanSearch, "place", place)
     bench.offer("more", *gpus(8, prefix="more"))
     assert (await filtered(gangs, bench, pods[1])).summary == reason, "whatever changes"
-    bench.clock.time += plans.TOO_LARGE_S
+    bench.clock.time += planner.TOO_LARGE_S
     assert len((await filtered(gangs, bench, pods[1])).fitting) == 1
 
 

@@ -3,11 +3,11 @@
 import pytest
 
 from lamina.controller.gangs.coordinator import GangCoordinator
-from lamina.controller.gangs.gang_plans import PLAN_S
-from lamina.controller.gangs.search import PlanSearch
+from lamina.controller.gangs.records import PLAN_S
 from lamina.controller.scheduling.scheduler import FilterResult
 from lamina.core.ledger import taken_by
 from lamina.dialects.groups import GROUP_LABEL
+from lamina.group_plans import PlanSearch
 from lamina.ledger.holds import Hold
 from lamina.ledger.pods import ParsedPod
 from lamina.placement import PodPlacement
@@ -63,7 +63,7 @@ def pods(bench: Bench, count: int, **limits: object) -> list[ParsedPod]:
 async def test_members_go_where_single_pods_would_go_one_after_another(limits: dict[str, object]) -> None:
     bench = await learned()
     wanted = pods(bench, 10, **limits)
-    search = PlanSearch(bench.cluster_state, bench.scheduler)
+    search = PlanSearch(bench.plan_basis())
     assert all(search.place(pod, None) for pod in wanted)
     for pod in wanted:
         scores = bench.scheduler.scores(pod, bench.scheduler.filter(pod, NODES).fitting).by_node()
@@ -73,7 +73,7 @@ async def test_members_go_where_single_pods_would_go_one_after_another(limits: d
 
 async def test_members_of_other_policies_go_where_these_prefer() -> None:
     bench = await learned()
-    search = PlanSearch(bench.cluster_state, bench.scheduler)
+    search = PlanSearch(bench.plan_basis())
     for number in range(6):
         pod = admitted_pod(f"m{number}", gpu=1)
         pod["metadata"] |= {"uid": f"m{number}", "annotations": {"hami.io/node-scheduler-policy": "spread"}}

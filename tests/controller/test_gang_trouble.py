@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from lamina.controller.gangs import coordinator, gang_holds, group_reader
+from lamina.controller.gangs import coordinator, group_reader, records
 from lamina.controller.gangs.coordinator import GangCoordinator
 from lamina.errors import Outside
 from lamina.ledger.holds import Why
@@ -150,7 +150,7 @@ async def test_a_time_limit_without_sense_is_refused(bench: Bench, timeout: Any)
 async def test_no_group_holds_places_for_ever(bench: Bench) -> None:
     made, pods = gangs_of(bench), await pair(bench, scheduleTimeoutSeconds=10**9)
     await answer(bench, made, pods[0], "node-0")
-    bench.clock.time += 899 - gang_holds.WAIT_S
+    bench.clock.time += 899 - records.WAIT_S
     made.expire()
     assert held(bench) == [20000, 20000]
     bench.clock.time += 1

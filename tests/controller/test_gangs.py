@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from lamina.controller.gangs import coordinator, gang_holds
+from lamina.controller.gangs import coordinator, records
 from lamina.dialects.containers import quote
 from lamina.dialects.groups import GROUP_ANNOTATION, GROUP_APIS, GROUP_LABEL, KUBERNETES
 from lamina.ledger.holds import Hold
@@ -222,7 +222,7 @@ async def test_time_is_limited_and_another_group_gets_its_turn() -> None:
     pods = [await bench.kube.create(PODS, member("a", number)) for number in range(2)]
     assert "1 of 2 are ready" in await answer(bench, made, pods[0], "node-0")
     assert [bench.memory(gpu=f"GPU-{number}") for number in range(2)] == [20000, 20000]
-    bench.clock.time += 29 - gang_holds.WAIT_S
+    bench.clock.time += 29 - records.WAIT_S
     assert "1 of 2 are ready" in await answer(bench, made, pods[0], "node-0")
     bench.clock.time += 1
     why = "pod group default/a gave up: 1 of 2 members were ready to be bound in time; it starts again soon"

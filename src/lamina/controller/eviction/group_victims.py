@@ -19,10 +19,9 @@ from lamina.controller.eviction.candidates import (
     victim_of,
 )
 from lamina.controller.gangs.coordinator import GangCoordinator
-from lamina.controller.gangs.plans import Lacking
-from lamina.controller.gangs.search import kind_of
 from lamina.core.host_size import HostSize
 from lamina.dialects.groups import GroupName
+from lamina.group_plans import Lacking, kind_of
 from lamina.ledger.disruption import violations
 from lamina.ledger.pods import ParsedPod
 from lamina.placement.eviction.group_victims import GroupMember, NodeEvictions, NodeRoom, cheapest_for_group

@@ -10,7 +10,6 @@ as binpack would, and what it cannot learn is set aside.
 
 import asyncio
 import ctypes
-from collections.abc import Mapping
 
 import numpy as np
 
@@ -20,45 +19,22 @@ from lamina.controller.packing.free_arrays import FreeArrays
 from lamina.core.host_size import HostSize
 from lamina.core.policies import PACKING, chain
 from lamina.core.requests import PodRequest
-from lamina.placement.packing import LIBRARY, Ask, LearningSchedule, Mix, Packer, RequestCounts, bits, learn_policy
+from lamina.placement.packing import (
+    LIBRARY,
+    Ask,
+    LearningSchedule,
+    Mix,
+    Packer,
+    PackingTrial,
+    RequestCounts,
+    bits,
+    learn_policy,
+)
 from lamina.placement.packing.coefficients import Coefficients
 from lamina.placement.packing.mix import Floats
 from lamina.placement.packing.packer import Levels
 from lamina.ports.clock import Clock
 from lamina.ports.polling import poll
-
-
-class PackingTrial:
-    """`packer` rates a copy of the cluster, which belongs to the trial; `rows` has the row of each node."""
-
-    def __init__(self, packer: Packer, rows: Mapping[str, int]) -> None:
-        self.rows = rows
-        self._packer = packer
-        self.changed: list[int] = []
-        """The rows where something was planned, one for each change."""
-
-    def adopt(self, ask: Ask, levels: Levels) -> None:
-        """Spare the trial computing levels that are known for the cluster without what is planned."""
-        self._packer.adopt({ask: (levels[0].copy(), levels[1].copy())}, set(self.changed))
-
-    def levels(self, ask: Ask) -> Floats:
-        """How good each row is; -inf where the pod does not fit according to the arrays."""
-        return self._packer.levels(ask)[0]
-
-    def best_gpus(self, ask: Ask, node: str) -> int:
-        """The best GPUs of the node as bits."""
-        return int(self._packer.levels(ask)[1][self.rows[node]])
-
-    def take(self, ask: Ask, node: str, gpus: int) -> None:
-        """Plan a pod on these GPUs (bits) of the node."""
-        self.changed.append(self.rows[node])
-        self._packer.take(self.rows[node], gpus, ask)
-
-    def release(self, ask: Ask, node: str, gpus: int) -> None:
-        """Undo `take`."""
-        self.changed.append(self.rows[node])
-        self._packer.release(self.rows[node], gpus, ask)
-
 
 _KIND = "packing policy"
 """The kind under which its failures are set aside."""

@@ -9,7 +9,7 @@ from lamina.placement.packing.asks import NO_GPU, GpuKind, ask_of
 from lamina.placement.packing.cluster import MAX_GPUS, REFUSED, Ask, Cluster, as_bits, bits
 from lamina.placement.packing.kernel import LIBRARY
 from lamina.placement.packing.mix import Mix, RequestCounts
-from lamina.placement.packing.packer import LearningSchedule, Packer, learn_policy
+from lamina.placement.packing.packer import LearningSchedule, Packer, PackingTrial, learn_policy
 
 __all__ = [
     "LIBRARY",
@@ -22,6 +22,7 @@ __all__ = [
     "LearningSchedule",
     "Mix",
     "Packer",
+    "PackingTrial",
     "RequestCounts",
     "as_bits",
     "ask_of",

@@ -12,12 +12,9 @@ from collections import Counter
 from collections.abc import Callable, Mapping, Sequence, Set
 from typing import NamedTuple
 
-from lamina.controller.context import Context
-from lamina.controller.gangs.search import GangPlan, PlanSearch, kind_of
-from lamina.controller.scheduling.nominated_pods import NominatedPods
-from lamina.controller.scheduling.scheduler import Scheduler
 from lamina.core.requests import PodRequest
 from lamina.dialects.groups import GroupName
+from lamina.group_plans.search import GroupPlan, PlanBasis, PlanSearch, kind_of
 from lamina.ledger.pod_groups import MAX_MEMBERS, PodGroup, size_order, too_few_members, too_few_places
 from lamina.ledger.pod_stages import Stage
 from lamina.ledger.pods import ParsedPod
@@ -53,24 +50,21 @@ class Lacking(NamedTuple):
     allowed: Allowed
 
 
-class GangPlanner:
+class GroupPlanner:
     """Plans with the ledger as it is."""
 
-    def __init__(self, context: Context, scheduler: Scheduler, nominated: NominatedPods) -> None:
-        self._context = context
-        self._nominated = nominated
-        self._cluster_state = context.cluster_state
-        self._scheduler = scheduler
+    def __init__(self, basis: PlanBasis) -> None:
+        self._basis = basis
 
     def bound_members(self, group: PodGroup) -> frozenset[str]:
         """Members that have a node, including those that were bound since the group was read."""
-        ledger = self._cluster_state.ledger
+        ledger = self._basis.nodes.ledger
         bound_since = (uid for uid in group.waiting if ledger.pod(uid).stage is Stage.BOUND)
         return frozenset(uid for uid in group.bound if not ledger.pod(uid).ended).union(bound_since)
 
     def plan(
         self, name: GroupName, group: PodGroup, first: ParsedPod, nodes: Sequence[str], allowed: Allowed
-    ) -> GangPlan | NoPlan:
+    ) -> GroupPlan | NoPlan:
         """Places for as many members as are needed, `first` on one of `nodes`; or why there are none."""
         members = [first, *self._other_waiting_members(group, first)]
         bound = len(self.bound_members(group))
@@ -88,7 +82,7 @@ class GangPlanner:
         search = self._search(name, members, first, needed, nodes, allowed)
         if isinstance(search, NoPlan) or (len(search.plan) >= needed and first.uid in search.plan):
             return search if isinstance(search, NoPlan) else search.plan
-        if (room := self._scheduler.rules.room(first)) is not None:
+        if (room := self._basis.rules.room(first)) is not None:
             beyond = self._search(name, members, first, needed, nodes, allowed, within_quotas=False)
             complete = isinstance(beyond, PlanSearch) and len(beyond.plan) >= needed
             excess = room.excess(*beyond.counted, requester=str(name)) if isinstance(beyond, PlanSearch) else ""
@@ -108,11 +102,11 @@ class GangPlanner:
         within_quotas: bool = True,
     ) -> PlanSearch | NoPlan:
         """A search that has tried the members one after another, or that it took too long."""
-        search = PlanSearch(self._cluster_state, self._scheduler, within_quotas=within_quotas)
-        closed = self._nominated.closed_to({pod.uid for pod in members}, first.priority)
-        allowed, end = {first.template: nodes, **allowed}, self._context.now() + SEARCH_S
+        search = PlanSearch(self._basis, within_quotas=within_quotas)
+        closed = self._basis.closed_to({pod.uid for pod in members}, first.priority)
+        allowed, end = {first.template: nodes, **allowed}, self._basis.now() + SEARCH_S
         for pod in members:
-            if self._context.now() >= end:
+            if self._basis.now() >= end:
                 return NoPlan(
                     f"{name} is too large: in {SEARCH_S:g} s, places were found for {len(search.plan)} of {needed} "
                     f"members; it waits for {TOO_LARGE_S:g} s",
@@ -125,12 +119,6 @@ class GangPlanner:
                 _place_nominated(search, pod, open_nodes) or search.place(pod, open_nodes)
         return search
 
-    async def warm_up(self, group: PodGroup, pod: ParsedPod) -> None:
-        """Rate all nodes for the kinds of members, outside the event loop. Calling it before `plan` is optional."""
-        examples = {kind_of(member): member for member in (pod, *group.waiting.values())}
-        for member in list(examples.values())[:MAX_KINDS]:
-            await self._scheduler.warm_up(member)
-
     def companions(self, group: PodGroup, pod: ParsedPod, allowed: Allowed) -> Callable[[str], list[PodRequest] | None]:
         """By node, the requests of members that must fit there together with the pod: they fit nowhere else.
 
@@ -138,10 +126,10 @@ class GangPlanner:
         """
         others = self._other_waiting_members(group, pod)
         needed = group.needed - len(self.bound_members(group)) - 1
-        search = PlanSearch(self._cluster_state, self._scheduler)
-        end = self._context.now() + SEARCH_S
+        search = PlanSearch(self._basis)
+        end = self._basis.now() + SEARCH_S
         for other in others:
-            if len(others) < needed or self._context.now() >= end:
+            if len(others) < needed or self._basis.now() >= end:
                 return lambda node: None
             search.place(other, allowed.get(other.template))
 
@@ -151,7 +139,7 @@ class GangPlanner:
             unplaced = [
                 other
                 for other in others
-                if other.uid not in search.plan and node in allowed.get(other.template, self._cluster_state.table.rows)
+                if other.uid not in search.plan and node in allowed.get(other.template, self._basis.nodes.table.rows)
             ]
             lacking = max(0, needed - (len(search.plan) - len(staying)))
             candidates = sorted([*staying, *unplaced], key=size_order)
@@ -169,30 +157,30 @@ class GangPlanner:
         if not 0 < needed <= len(members) or not known or len({kind_of(member) for member in members}) > MAX_KINDS:
             return None
         smallest = members[-needed:]
-        room = self._scheduler.rules.room(pod)
+        room = self._basis.rules.room(pod)
         if excess([each.request.within(room) for each in smallest if each.request is not None], requester=str(name)):
             return None
-        closed = self._nominated.closed_to({member.uid for member in members}, pod.priority)
+        closed = self._basis.closed_to({member.uid for member in members}, pod.priority)
         open_nodes = {template: self._open_nodes(nodes, closed) or () for template, nodes in allowed.items()}
         return Lacking([*smallest, *reversed(members[:-needed])], needed, open_nodes)
 
     def _other_waiting_members(self, group: PodGroup, first: ParsedPod) -> list[ParsedPod]:
         """The members other than `first` that have no node yet, the largest first."""
-        ledger = self._cluster_state.ledger
+        ledger = self._basis.nodes.ledger
         return [pod for uid, pod in group.waiting.items() if uid != first.uid and ledger.pod(uid).stage < Stage.BOUND]
 
     def _open_nodes(self, nodes: Sequence[str] | None, closed: Set[str]) -> Sequence[str] | None:
         if not closed:
             return nodes
-        return [node for node in (self._cluster_state.table.rows if nodes is None else nodes) if node not in closed]
+        return [node for node in (self._basis.nodes.table.rows if nodes is None else nodes) if node not in closed]
 
     def _most_places(self, request: PodRequest | None) -> int:
         """How many members with this request fit at most."""
         if request is None:
             return 0
-        if request.native_devices and self._cluster_state.ledger.offers_native_devices(request.native_devices):
+        if request.native_devices and self._basis.nodes.ledger.offers_native_devices(request.native_devices):
             return MAX_MEMBERS
-        return most_pods(request, self._cluster_state.table)
+        return most_pods(request, self._basis.nodes.table)
 
 
 def _place_nominated(search: PlanSearch, pod: ParsedPod, nodes: Sequence[str] | None) -> bool:

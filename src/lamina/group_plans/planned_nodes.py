@@ -1,15 +1,29 @@
-"""Nodes with the members of a group that are planned there, and nothing else of these members."""
+"""HeldNodes with the members of a group that are planned there, and nothing else of these members."""
 
 from collections.abc import Mapping, Sequence
-from typing import NamedTuple
+from typing import NamedTuple, Protocol
 
 import msgspec
 
-from lamina.controller.capacity.cluster_state import ClusterState
-from lamina.core.gpus import Gpu
+from lamina.core.gpus import Gpu, Inventory
 from lamina.core.ledger import NOTHING, Taken, add
-from lamina.placement import NodeState
+from lamina.ledger.ledger import Ledger
+from lamina.placement import NodeState, NodeTable
 from lamina.placement.packing import bits
+
+
+class HeldNodes(Protocol):
+    """The nodes of a cluster, with what everybody holds there."""
+
+    @property
+    def ledger(self) -> Ledger: ...
+
+    @property
+    def table(self) -> NodeTable:
+        """All nodes with an inventory."""
+
+    def state_with(self, node: str, inventory: Inventory, taken: Mapping[str, Taken]) -> NodeState:
+        """The state of the node with this much taken of its GPUs."""
 
 
 class TakenGpu(NamedTuple):
@@ -26,8 +40,8 @@ class TakenGpu(NamedTuple):
 class PlannedNodes:
     """Changed by one search alone."""
 
-    def __init__(self, cluster_state: ClusterState) -> None:
-        self._cluster_state = cluster_state
+    def __init__(self, nodes: HeldNodes) -> None:
+        self._nodes = nodes
         self._planned: dict[str, dict[str, Mapping[str, Taken]]] = {}
         """By node and UID, what the planned members take there."""
         self._taken: dict[str, dict[str, Taken]] = {}
@@ -40,16 +54,16 @@ class PlannedNodes:
 
     def state(self, node: str) -> NodeState | None:
         """None where the node offers no GPUs."""
-        inventory = self._cluster_state.ledger.inventory(node)
+        inventory = self._nodes.ledger.inventory(node)
         if inventory is None or not self._planned.get(node):
-            return self._cluster_state.table.state(node)
+            return self._nodes.table.state(node)
         if node not in self._states:
-            self._states[node] = self._cluster_state.state_with(node, inventory, self._taken_on(node))
+            self._states[node] = self._nodes.state_with(node, inventory, self._taken_on(node))
         return self._states[node]
 
     def gpus(self, node: str, gpus: int) -> list[TakenGpu]:
         """These GPUs (bits) of the node, with what is taken of each."""
-        inventory = self._cluster_state.ledger.inventory(node)
+        inventory = self._nodes.ledger.inventory(node)
         if inventory is None:
             return []
         taken, listed = self._taken_on(node), inventory.gpus
@@ -58,15 +72,15 @@ class PlannedNodes:
 
     def state_of(self, node: str, gpus: Sequence[TakenGpu]) -> NodeState | None:
         """The node with these GPUs alone."""
-        inventory = self._cluster_state.ledger.inventory(node)
+        inventory = self._nodes.ledger.inventory(node)
         if inventory is None:
             return None
         some = msgspec.structs.replace(inventory, gpus=tuple(gpu for gpu, _ in gpus))
-        return self._cluster_state.state_with(node, some, {gpu.uuid: taken for gpu, taken in gpus})
+        return self._nodes.state_with(node, some, {gpu.uuid: taken for gpu, taken in gpus})
 
     def index_bits(self, node: str, taken: Mapping[str, Taken]) -> int:
         """The GPUs of which something is taken, as bits."""
-        inventory = self._cluster_state.ledger.inventory(node)
+        inventory = self._nodes.ledger.inventory(node)
         gpus = () if inventory is None else inventory.gpus
         return sum(1 << index for index, gpu in enumerate(gpus) if gpu.uuid in taken)
 
@@ -74,7 +88,7 @@ class PlannedNodes:
         """Plan the member there."""
         self._planned.setdefault(node, {})[uid] = taken
         self._states.pop(node, None)
-        if self._cluster_state.ledger.totals.holds(uid, node):
+        if self._nodes.ledger.totals.holds(uid, node):
             self._taken.pop(node, None)  # what it holds already no longer counts
         elif node in self._taken:
             add(self._taken[node], taken)
@@ -88,9 +102,9 @@ class PlannedNodes:
     def _taken_on(self, node: str) -> Mapping[str, Taken]:
         planned = self._planned.get(node)
         if not planned:
-            return self._cluster_state.ledger.totals.taken(node)
+            return self._nodes.ledger.totals.taken(node)
         if node not in self._taken:
-            total = self._cluster_state.ledger.totals.taken_without_pods(node, planned.keys())
+            total = self._nodes.ledger.totals.taken_without_pods(node, planned.keys())
             for taken in planned.values():
                 add(total, taken)
             self._taken[node] = total

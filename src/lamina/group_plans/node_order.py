@@ -9,8 +9,7 @@ from typing import NamedTuple, Protocol
 
 import numpy as np
 
-from lamina.controller.packing.policy import PackingTrial
-from lamina.placement.packing import Ask
+from lamina.placement.packing import Ask, PackingTrial
 
 
 class Candidates(Protocol):
