@@ -8,16 +8,18 @@ import jsonpatch
 import msgspec
 
 from lamina.configuration import load
+from lamina.controller.scheduling.scheduler import FilterResult
 from lamina.core.gpus import Gpu, Inventory, Mode
 from lamina.core.inventory_status import HeldRoom
 from lamina.core.ledger import Taken
 from lamina.core.objects import write_spec
 from lamina.dialects import fill_defaults, parse
+from lamina.dialects.groups import GROUP_LABEL, SCHEDULER_PLUGINS, GroupName
 from lamina.dra.names import DRIVER
 from lamina.ledger.holds import Hold, Why
 from lamina.ledger.ledger import DoesNotFit
 from lamina.operations.dashboard.view import document_of
-from lamina.ports.kube import GRANTS, PODS, Object
+from lamina.ports.kube import GRANTS, PLUGIN_POD_GROUPS, PODS, Object
 from lamina.report.cluster_reader import ClusterObjects, view_of
 from lamina.report.cluster_use import ClusterUse
 from lamina.report.cluster_view import ClusterView
@@ -26,10 +28,12 @@ from lamina.report.pod_claims import NO_CLAIMS
 from lamina.report.pod_templates import PodTemplate
 from lamina.report.pods import pod_rows
 from lamina.report.reasons import waiting_because, why_pod
+from lamina.report.waiting_groups import read_waiting
 from lamina.report.what_fits import FitCheck
 from tests.controller.binders import Bench
 
 CONFIG = load("{}", "configuration")
+GROUP = GroupName(SCHEDULER_PLUGINS, "team", "g")
 
 
 def card(node: str, index: int, model: str, memory: int, **rest: Any) -> Gpu:
@@ -106,6 +110,11 @@ PODS_ASKED: dict[str, Object] = {
 }
 
 
+def in_group(manifest: Object) -> Object:
+    metadata = manifest["metadata"]
+    return {**manifest, "metadata": {**metadata, "labels": {**(metadata.get("labels") or {}), GROUP_LABEL: "g"}}}
+
+
 def admitted(manifest: Object) -> Object:
     changes = [change.to_json() for change in fill_defaults(manifest, parse(manifest, CONFIG), CONFIG)]
     found: Object = jsonpatch.apply_patch(manifest, changes)
@@ -150,15 +159,35 @@ class AskedCluster:
         return error
 
     async def view(self) -> ClusterView:
+        pods = (await self.bench.kube.list(PODS)).items
         return view_of(
             ClusterObjects(
                 [self._inventory(each) for each in self.inventories],
                 (await self.bench.kube.list(GRANTS)).items,
-                (await self.bench.kube.list(PODS)).items,
+                pods,
                 self.quotas,
                 claims=NO_CLAIMS._replace(claims=self.claims),
+                needed=await read_waiting(self.bench.kube, pods),
             )
         )
+
+    async def members(self, kinds: Sequence[str], needed: int) -> list[Object]:
+        """A group with pods of these kinds that wait."""
+        group = {"metadata": {"name": "g", "namespace": "team"}, "spec": {"minMember": needed}}
+        await self.bench.kube.create(PLUGIN_POD_GROUPS, group)
+        return [
+            await self.make(in_group(admitted(PODS_ASKED[kind])), "team", f"member-{number}")
+            for number, kind in enumerate(kinds)
+        ]
+
+    async def restrict(self, obj: Object) -> FilterResult:
+        """What filter says of a member of the group, of which nothing stays held."""
+        pod, gangs = self.bench.parse(obj), self.bench.coordinator()
+        found = self.bench.scheduler.filter(pod, [each.node for each in self.inventories])
+        result = await gangs.restrict(pod, found)
+        for member in (await self.bench.kube.list(PODS)).items:
+            self.bench.ledger.release(member["metadata"]["uid"], Why.PLAN)
+        return result
 
     def _inventory(self, of: Inventory) -> Object:
         holds = msgspec.to_builtins(self.holds.get(of.node, []))
@@ -248,3 +277,46 @@ def check_views(view: ClusterView, seen: Object, manifest: Object, fitting: set[
     template = {**manifest, "metadata": manifest["metadata"] | {"namespace": "team"}}
     answer = FitCheck(view).check(PodTemplate("Pod p", template, 1))
     assert answer.fits == bool(fitting), (answer.lines, fitting)
+
+
+async def check_group(world: AskedCluster, kinds: Sequence[str], needed: int) -> None:
+    """What filter says of each member of a group, binding does, and every view shows."""
+    members = await world.members(kinds, needed)
+    view = await world.view()
+    seen = {pod["metadata"]["name"]: pod for pod in view.pods}
+    check_rows(view)
+    complete = None
+    for member in members:
+        name, alone = member["metadata"]["name"], world.filter(member)
+        result = await world.restrict(member)
+        if not alone[0] or view.request(seen[name]) is None:
+            continue
+        lines, waiting = list(why_pod(view, seen[name])), waiting_because(view, seen[name])
+        [row] = [row for row in pod_rows(view, "team") if row.pod == name]
+        card = document_of(view, {}).pods[member["metadata"]["uid"]]
+        assert (row.reason, card.reason) == (waiting, waiting)
+        assert list(card.why) == [line.strip() for line in lines]
+        if result.fitting:
+            assert " would fit now with the rest of its group" in lines[0], (lines, result)
+            complete = complete is not False
+        else:
+            assert waiting == result.summary and lines[0] == f"{name} is pending: {result.summary}.", (lines, result)
+            for node in alone[0]:
+                said = await world.bench.coordinator().wait(world.bench.args(member, node))
+                assert said, (kinds, needed, node, result)
+            complete = False
+    if complete is not None and len(kinds) == needed:
+        await check_fits(world, kinds, needed, complete)
+
+
+async def check_fits(world: AskedCluster, kinds: Sequence[str], needed: int, complete: bool) -> None:
+    """The same group as a manifest, before any of its pods exist."""
+    for pod_ in (await world.bench.kube.list(PODS)).items:
+        if pod_["metadata"]["name"].startswith("member-"):
+            await world.bench.kube.delete(PODS, pod_["metadata"]["name"], namespace="team")
+    templates = [
+        PodTemplate(f"Pod {number}", {**asked, "metadata": asked["metadata"] | {"namespace": "team"}}, 1)
+        for number, asked in enumerate(in_group(PODS_ASKED[kind]) for kind in kinds)
+    ]
+    answers = list(FitCheck(await world.view()).check_all(templates, {GROUP: needed}))
+    assert [answer.fits for answer in answers] == [complete], (kinds, answers)

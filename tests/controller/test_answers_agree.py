@@ -22,7 +22,17 @@ from lamina.report.cluster_reader import ClusterObjects, view_of
 from lamina.report.pod_templates import PodTemplate
 from lamina.report.reasons import waiting_because, why_pod
 from lamina.report.what_fits import FitCheck
-from tests.controller.answers import PODS_ASKED, QUOTAS, AskedCluster, admitted, card, check_answers, container, pod
+from tests.controller.answers import (
+    PODS_ASKED,
+    QUOTAS,
+    AskedCluster,
+    admitted,
+    card,
+    check_answers,
+    check_group,
+    container,
+    pod,
+)
 
 STATES = {
     "nothing": {},
@@ -112,6 +122,43 @@ def test_answers_agree_in_any_cluster(
             world.allocate(node, node.gpus[number % len(node.gpus)])
         world.limit("team", hard)
         await check_answers(world, kind)
+
+    asyncio.run(check())
+
+
+KINDS_OF_MEMBERS = sorted(PODS_ASKED.keys() - {"no GPU"})
+
+
+@settings(deadline=None)
+@given(
+    nodes(),
+    st.sampled_from(QUOTAS),
+    st.lists(st.sampled_from(KINDS_OF_MEMBERS), max_size=2),
+    st.lists(st.integers(1, 40), max_size=2),
+    st.lists(st.sampled_from(KINDS_OF_MEMBERS), min_size=1, max_size=2),
+    st.integers(1, 6),
+    st.integers(-1, 1),
+)
+def test_answers_about_groups_agree_in_any_cluster(
+    inventories: tuple[Inventory, ...],
+    hard: list[dict[str, Any]],
+    running: list[str],
+    holds: list[int],
+    kinds: list[str],
+    number: int,
+    more: int,
+) -> None:
+    async def check() -> None:
+        world = AskedCluster(inventories)
+        for place, kind in enumerate(running):
+            made = await world.make(admitted(PODS_ASKED[kind]), "other", f"runs-{place}")
+            await world.bench.bind(made, inventories[place % len(inventories)].node)
+        for place, gib in enumerate(holds):
+            node = inventories[place % len(inventories)]
+            await world.hold(f"waits-{place}", node.node, node.gpus[-1].uuid, gib * 1024)
+        world.limit("team", hard)
+        members = [kinds[place % len(kinds)] for place in range(number)]
+        await check_group(world, members, max(1, number + more))
 
     asyncio.run(check())
 

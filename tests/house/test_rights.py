@@ -275,8 +275,17 @@ def as_a_reader(part: str) -> set[tuple[str, str, str]]:
     return rights(part) | {(part, resource, verb) for _, resource, verb in rights("reader")}
 
 
+async def add_members(kube: FakeKube) -> None:
+    """A pod that waits of each kind of group."""
+    for number, (labels, annotations, spec) in enumerate(MEMBERS):
+        waits = admitted_pod(f"of-group-{number}", gpumem=1000)
+        waits["metadata"] |= {"labels": labels, "annotations": annotations}
+        await kube.create(PODS, waits | {"spec": waits["spec"] | spec})
+
+
 async def test_the_dashboard() -> None:
     kube = FakeKube()
+    await add_members(kube)
     await kube.create(INVENTORIES, inventory_object())
     await kube.create(RESOURCE_SLICES, RESOURCE_SLICE)
     noted, clock, board = Noted("dashboard", kube), FakeClock(), Board()
@@ -291,6 +300,7 @@ async def test_the_dashboard() -> None:
 async def test_the_dashboard_in_the_cluster() -> None:
     kube = ViewersKube()
     part = "dashboard in the cluster"
+    await add_members(kube)
     await kube.create(INVENTORIES, {"metadata": {"name": "n"}, "spec": {}})
     await kube.create(RESOURCE_SLICES, RESOURCE_SLICE)
     noted, clock, board = Noted(part, kube), FakeClock(), Board()

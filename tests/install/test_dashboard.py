@@ -22,7 +22,9 @@ def test_it_is_off_by_default() -> None:
 def test_it_may_read_and_review_and_change_nothing() -> None:
     parts = made("dashboard.enabled=true")
     rules = [*parts["ClusterRole"]["rules"], *parts["Role"]["rules"]]
-    changing = {resource for rule in rules if set(rule["verbs"]) - {"list", "watch"} for resource in rule["resources"]}
+    changing = {
+        resource for rule in rules if set(rule["verbs"]) - {"get", "list", "watch"} for resource in rule["resources"]
+    }
     assert changing == {"tokenreviews", "subjectaccessreviews"}
     assert {resource for rule in rules for resource in rule["resources"]}.isdisjoint({"secrets", "pods/exec"})
 

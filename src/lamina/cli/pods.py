@@ -41,7 +41,7 @@ def pods(
     )
 
     async def read(kube: ProxiedKube) -> ListReading[PodRow]:
-        cluster = await cluster_reader.read(kube, claims=True)
+        cluster = await cluster_reader.read(kube, claims=True, groups=True)
         where = None if all_namespaces else namespace
         shown = pods_with_gpus(cluster, where, listed.selected)
         nodes = {pod["spec"].get("nodeName") for pod in shown} & cluster.inventories.keys()

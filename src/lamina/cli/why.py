@@ -33,7 +33,7 @@ def why(
     chosen = chosen_namespace(namespace, kubeconfig)
 
     async def explain(kube: Kube) -> workloads.Explained:
-        cluster = await cluster_reader.read(kube, hosts=True, claims=True)
+        cluster = await cluster_reader.read(kube, hosts=True, claims=True, groups=True)
         warn_of_refused_configuration(cluster)
         warn_of_unread_nodes(cluster)
         if "/" in name and not name.startswith(("pod/", "pods/")):

@@ -27,10 +27,16 @@ MIG_LIST = (
     Rule("resourceslices.resource.k8s.io", "list", why="which devices are offered to claims; left out without it"),
 )
 REFUSALS = (Rule("events", "list", why="when a pod was refused GPU memory; left out without it"),)
-GROUPS = (
-    Rule("podgroups.scheduling.k8s.io", "get", why="of pods that belong to one"),
-    Rule("podgroups.scheduling.x-k8s.io", "get", why="of pods that belong to one"),
-    Rule("podgroups.scheduling.volcano.sh", "get", why="of pods that belong to one"),
+GROUPS = tuple(
+    Rule(resource, "get", why="of pods that belong to one")
+    for resource in (
+        "podgroups.scheduling.k8s.io",
+        "podgroups.scheduling.x-k8s.io",
+        "podgroups.scheduling.volcano.sh",
+    )
+)
+GROUPS_IF_POSSIBLE = tuple(
+    Rule(rule.resource, rule.verbs, why="what groups lack whose pods wait; left out without it") for rule in GROUPS
 )
 CONFIGURATION = (Rule("configmaps", "get", (CONFIG_MAP,), "in Lamina's namespace"),)
 CLAIMS = tuple(
@@ -63,6 +69,7 @@ DASHBOARD = (
     Rule("events", "list watch", why="when pods were refused GPU memory, or why claims cannot be prepared"),
     *CLAIMS,
     CLAIMS_IF_POSSIBLE[0],
+    *GROUPS_IF_POSSIBLE,
     *(Rule(rule.resource, "list", why="whose pods are refused; left out without it") for rule in WORKLOADS),
 )
 CORDON = (Rule("nodes", "get patch"), Rule("inventories.lamina.dev", "get"))
@@ -129,6 +136,7 @@ OF_COMMANDS: dict[str, tuple[Rule, ...]] = {
     "gpus --selector, in addition to the first": NODE_LABELS,
     "why, fits, in addition to the first": HOSTS,
     "fits, for pods of a group whose PodGroup is not in the file": GROUPS,
+    "pods, why, in addition to the first, for pods of a group": GROUPS_IF_POSSIBLE,
     "mig list": MIG_LIST,
     "config show, config diff": CONFIGURATION,
     "why POD, in addition to the first": REFUSALS,

@@ -8,6 +8,7 @@ import logging
 import time
 from collections.abc import Callable, Iterable, Iterator
 from functools import partial
+from types import MappingProxyType
 from typing import Generic, NamedTuple, TypeVar
 
 from lamina import configuration
@@ -42,6 +43,7 @@ from lamina.report.cluster_view import ClusterView
 from lamina.report.configured import configured_by, read_config_map
 from lamina.report.holds import RoomOfNode, count_holds, read_holds
 from lamina.report.pod_claims import IMPLICIT, NO_CLAIMS, ClaimObjects, PodClaims, read_claims
+from lamina.report.waiting_groups import Needed, read_waiting
 
 log = logging.getLogger(__name__)
 
@@ -59,14 +61,15 @@ class ClusterObjects(NamedTuple):
     config_map: Object | None = None
     nodes: list[Object] | None = None
     claims: ClaimObjects = NO_CLAIMS
+    needed: Needed = MappingProxyType({})
 
 
 NOT_INSTALLED = "Lamina is not installed in this cluster: inventories.lamina.dev does not exist; see `lamina install`"
 
 
-async def read(kube: Kube, *, hosts: bool = False, claims: bool = False) -> ClusterView:
+async def read(kube: Kube, *, hosts: bool = False, claims: bool = False, groups: bool = False) -> ClusterView:
     """Read all of it, the nodes themselves only with `hosts` and where that is allowed, and what ResourceClaims are
-    read from only with `claims`.
+    read from only with `claims`. With `groups`, also the pod groups of pods that wait, as far as they may be read.
 
     Raises BadInput where Lamina is not installed.
     """
@@ -80,7 +83,8 @@ async def read(kube: Kube, *, hosts: bool = False, claims: bool = False) -> Clus
     quotas = (await kube.list(RESOURCE_QUOTAS)).items
     nodes = await _nodes(kube) if hosts else None
     claimed = await read_claims(kube) if claims else NO_CLAIMS
-    return view_of(ClusterObjects(inventories, grants, pods, quotas, config_map, nodes, claimed))
+    needed = await read_waiting(kube, pods) if groups else {}
+    return view_of(ClusterObjects(inventories, grants, pods, quotas, config_map, nodes, claimed, needed))
 
 
 async def _nodes(kube: Kube) -> list[Object] | None:
@@ -159,6 +163,7 @@ class ClusterReader:
             hosts=None if objects.nodes is None else _hosts(objects.nodes, objects.pods, configured.config),
             config_refusal=configured.refusal,
             claims=claims,
+            needed=objects.needed,
             parsed={id(each.parsed.obj): each.parsed for each in pods},
         )
 

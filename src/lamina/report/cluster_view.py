@@ -3,7 +3,8 @@
 Sums and rules are those of the controller, so that explanation and decision agree.
 """
 
-from collections.abc import Collection, Hashable, Iterator, Mapping
+import time
+from collections.abc import Collection, Hashable, Iterable, Iterator, Mapping, Set
 from dataclasses import dataclass, field
 from functools import cached_property
 
@@ -12,25 +13,36 @@ import msgspec
 from lamina.configuration import Config
 from lamina.core.gpus import Inventory
 from lamina.core.grants import Grant
+from lamina.core.ledger import Taken
 from lamina.core.requests import PodRequest
 from lamina.core.survivors import Survivor
 from lamina.errors import BadInput
+from lamina.group_plans import PlanBasis
 from lamina.ledger.claim_usage import ClaimUsage
 from lamina.ledger.ledger import Ledger
 from lamina.ledger.pod_rules import PodRules
 from lamina.ledger.pods import ParsedPod, parse_pod
 from lamina.ledger.quotas import ResourceQuotas
 from lamina.ledger.ticket_holders import ticket_holder, without_grant
-from lamina.placement import Cause, Explanation, HostRefusal, Hosts, Miss, NodeState, explain, explain_counted
-from lamina.ports.kube import (
-    Object,
+from lamina.placement import (
+    Cause,
+    Explanation,
+    HostRefusal,
+    Hosts,
+    Miss,
+    NodeState,
+    NodeTable,
+    explain,
+    explain_counted,
 )
+from lamina.ports.kube import Object
 from lamina.report import claim_shares
 from lamina.report.claim_quotas import NOT_CHECKED, WaitingForQuotas, waits_for_check
 from lamina.report.holds import RoomOfNode, hold_lines
 from lamina.report.native_capacity import counted, forbidden, missing
 from lamina.report.pod_claims import PodClaims
 from lamina.report.taken_tickets import TakenTickets
+from lamina.report.waiting_groups import Needed, WaitingGroups
 
 NO_DEVICES = Miss("it offers no devices to claims", Cause.NO_GPU, True, (int(Cause.NO_GPU), 0, 0.0))
 """What a node lacks for every claim whose agent serves none."""
@@ -54,6 +66,8 @@ class ClusterView:
     """Why the text in the ConfigMap is refused; `config` is then the configuration in force."""
     claims: PodClaims = field(default_factory=PodClaims, repr=False)
     """By which pods request GPUs."""
+    needed: Needed = field(default_factory=dict)
+    """Of pod groups, where they were read."""
     _explained: dict[tuple[Hashable, ...], Explanation] = field(default_factory=dict, repr=False)
     """By request, counted native devices, of which a request has the names alone, why a quota forbids them, claims, and
     what decides on which nodes kube-scheduler allows the pod."""
@@ -126,6 +140,31 @@ class ClusterView:
             else:
                 self._explained[key] = explain(request, self.nodes, lacking)
         return self._explained[key]
+
+    def group_refusal(self, pod: Object) -> str:
+        """Why the group of a pod that fits alone keeps it waiting, as a sentence, or nothing."""
+        explanation = self.explain(pod)
+        return "" if explanation is None else self.groups.refusal(self.parse(pod), explanation.fitting)
+
+    @cached_property
+    def groups(self) -> WaitingGroups:
+        """What keeps pod groups waiting."""
+        basis = PlanBasis(self, self.rules, self._fitting, self._closed_to, time.monotonic)
+        return WaitingGroups(self.needed, lambda: map(self.parse, self.pods), basis)
+
+    def _fitting(self, pod: ParsedPod, nodes: Iterable[str]) -> list[str]:
+        explanation = None if self.refused_everywhere(pod.obj) else self.explain(pod.obj)
+        fitting = set() if explanation is None else set(explanation.fitting)
+        return [node for node in nodes if node in fitting]
+
+    def _closed_to(self, uids: Set[str], priority: int) -> Set[str]:
+        """The nodes where pods are evicted for pods other than these, which have this priority."""
+        priorities = {parsed.uid: parsed.priority for parsed in map(self.parse, self.pods)} if self.holds else {}
+        return {
+            node
+            for node, room in self.holds
+            if room.nominated and room.pod_uid not in uids and priorities.get(room.pod_uid, priority) >= priority
+        }
 
     def lacking(self, pod: Object, request: PodRequest | None) -> dict[str, Miss | None]:
         """Why nodes do not fit, whatever is free of their GPUs. None for nodes with enough native devices."""
@@ -218,11 +257,17 @@ class ClusterView:
 
     def node(self, name: str, *, without: str = "") -> NodeState:
         """The node as it is now, without what the pod with the UID `without` holds."""
-        taken = self.ledger.totals.taken(name, without=without)
-        return NodeState.of(
-            name,
-            self.inventories[name],
-            taken,
-            rules=self.config.mig_rules,
-            allocated=self.ledger.allocated_on(name),
-        )
+        return self.state_with(name, self.inventories[name], self.ledger.totals.taken(name, without=without))
+
+    def state_with(self, node: str, inventory: Inventory, taken: Mapping[str, Taken]) -> NodeState:
+        """The node with this much taken of its GPUs."""
+        allocated = self.ledger.allocated_on(node)
+        return NodeState.of(node, inventory, taken, rules=self.config.mig_rules, allocated=allocated)
+
+    @cached_property
+    def table(self) -> NodeTable:
+        """All nodes side by side."""
+        table = NodeTable()
+        for node in self.nodes:
+            table.put(node)
+        return table

@@ -4,13 +4,13 @@ from collections.abc import Iterable, Mapping
 from typing import NamedTuple
 
 from lamina.dialects.groups import GroupName, group_of
-from lamina.errors import BadInput
 from lamina.ledger.group_members import Members
-from lamina.ledger.pod_groups import members_needed, read_spec, size_order, too_few_members, too_few_places
+from lamina.ledger.pod_groups import size_order, too_few_members, too_few_places
 from lamina.ledger.pods import ParsedPod
 from lamina.ports.kube import Kube
 from lamina.report.cluster_view import ClusterView
 from lamina.report.pod_templates import PodTemplate
+from lamina.report.waiting_groups import needed_members
 
 
 class Member(NamedTuple):
@@ -31,10 +31,7 @@ async def read_needed(
     for name in {group_of(template.pod) for template in templates}:
         if name is not None and name not in needed:
             name.check()
-            try:
-                needed[name] = members_needed(name, await read_spec(kube, name))
-            except BadInput as problem:
-                needed[name] = str(problem)
+            needed[name] = await needed_members(kube, name)
     return needed
 
 

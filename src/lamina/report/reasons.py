@@ -45,14 +45,14 @@ def why_pod(cluster: ClusterView, pod: Object) -> Iterator[str]:
         yield f"{name} is pending: {over}."
         yield from _survivors(cluster, namespace)
         return
-    explanation = cluster.explain(pod)
-    if problem := cluster.claims.problem(pod):
+    explanation, lacking = cluster.explain(pod), cluster.group_refusal(pod)
+    if problem := cluster.claims.problem(pod) or lacking:
         yield f"{name} is pending: {problem}."
     else:
         yield from _unplaced(cluster, pod, explanation)
     if explanation is None:
         yield from native_lines(pod, cluster.lacking_devices(pod, None), cluster.inventories.values())
-    if explanation is not None and not explanation.fitting and not problem:
+    if explanation is not None and (lacking or not (explanation.fitting or problem)):
         yield from _survivors(cluster)
         yield from cluster.hold_lines[:_SHOWN_HOLDERS]
         yield from cluster.lines_for_claims if cluster.claims.of(pod) else cluster.claim_lines
@@ -77,7 +77,7 @@ def waiting_because(cluster: ClusterView, pod: Object) -> str:
         return refusal
     explanation = cluster.explain(pod)
     if explanation is None or explanation.fitting:
-        return _scheduler_message(pod) or "not yet tried by the scheduler"
+        return cluster.group_refusal(pod) or _scheduler_message(pod) or "not yet tried by the scheduler"
     return explanation.summary
 
 
@@ -126,7 +126,8 @@ def _unplaced(cluster: ClusterView, pod: Object, explanation: Explanation | None
         yield f"{name} requests no GPU; `kubectl describe pod` shows why it is pending."
         return
     if explanation.fitting:
-        alone = "" if group_of(pod) is None else " without the rest of its group"
+        known = "with" if cluster.groups.knows(cluster.parse(pod)) else "without"
+        alone = "" if group_of(pod) is None else f" {known} the rest of its group"
         only = "" if cluster.hosts is not None else ", as far as GPUs are concerned"
         if cluster.claims.of(pod) and not cluster.claims.is_certain(pod):
             only = f"{only}, if kube-scheduler finds devices for its claims, which is not known here"

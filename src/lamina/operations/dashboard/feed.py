@@ -44,6 +44,7 @@ from lamina.report.configured import configured_by
 from lamina.report.pod_claims import NO_CLAIMS, read_claims
 from lamina.report.pods import PodRow
 from lamina.report.refusals import REASON, last_refusals, refused_workloads
+from lamina.report.waiting_groups import Needed, read_waiting
 
 log = logging.getLogger(__name__)
 
@@ -57,6 +58,8 @@ WORKLOADS_EVERY_S = 10.0
 so they are not watched."""
 CLAIMS_EVERY_S = 3.0
 """How often what ResourceClaims are read from is listed. A server may not have it, and a user may not read it."""
+GROUPS_EVERY_S = 3.0
+"""How often the pod groups of pods that wait are read."""
 _PAUSES_S = (0.5, 1.0, 2.0, 3.0)
 _CONDITION = "condition"
 """All that is read of a node."""
@@ -121,6 +124,7 @@ class ClusterFeed:
         self._compute = compute or partial(_document, ClusterReader(), PodCards())
         self._objects: dict[Resource, dict[_Key, Object]] = {}
         self._claims = NO_CLAIMS
+        self._needed: Needed = {}
         self._refused: list[PodRow] = []
         """The workloads whose pods are refused, as they were listed last."""
         self._health = HealthHistory()
@@ -152,6 +156,7 @@ class ClusterFeed:
                 group.create_task(self._ask(pauses))
                 group.create_task(self._list_workloads())
                 group.create_task(self._list_claims())
+                group.create_task(self._read_groups())
                 group.create_task(self._post())
         except ExceptionGroup as failed:
             raise _first(failed) from failed
@@ -206,6 +211,15 @@ class ClusterFeed:
                 self._changed.set()
             await self._clock.sleep(CLAIMS_EVERY_S)
 
+    async def _read_groups(self) -> None:
+        """Those of which a pod waits."""
+        while True:
+            needed = await read_waiting(self._kube, list(self._objects[PODS].values()))
+            if needed != self._needed:
+                self._needed = needed
+                self._changed.set()
+            await self._clock.sleep(GROUPS_EVERY_S)
+
     async def _post(self) -> None:
         while True:
             await self._changed.wait()
@@ -214,7 +228,7 @@ class ClusterFeed:
             config_map = next(iter(objects[CONFIG_MAPS]), None)
             read = ClusterObjects(
                 objects[INVENTORIES], objects[GRANTS], objects[PODS], objects[RESOURCE_QUOTAS], config_map, None,
-                self._claims,
+                self._claims, self._needed,
             )  # fmt: skip
             started = self._clock.monotonic()
             try:
