@@ -9,8 +9,7 @@ import msgspec
 from docs.generate.fields import fields
 from docs.generate.markdown import code, page, paragraph, sentence, table
 from lamina.configuration.form import form
-from lamina.configuration.importers import chart_4paradigm, hami, unversioned, volcano
-from lamina.dialects.volcano.dialect import SCHEDULE_POLICY
+from lamina.configuration.importers import hami, unversioned, volcano
 
 _INTRODUCTION = """
 One YAML document: the key `lamina.yaml` of the ConfigMap `lamina-system/lamina` in a cluster, values below `config` in
@@ -114,13 +113,12 @@ def _table(struct: Any, prefix: str) -> str:
     rows = [
         (code(prefix + field.name), sentence(field.meaning), field.allowed, code(field.default))
         for field in fields(struct)
-        if field.inner is None and field.name != "nodeconfig"
+        if field.inner is None
     ]
     return table(("key", "meaning", "allowed", "default"), rows)
 
 
 def _of_chart() -> Iterator[tuple[str, str]]:
-    for path, key in chart_4paradigm.HAMI_KEYS.items():
-        yield code(path), code(f"hami.{key}")
-    yield code(chart_4paradigm.NODE_SELECTOR), code("nodes.selector")
-    yield code(SCHEDULE_POLICY), "`hami.nodeSchedulerPolicy` and `hami.gpuSchedulerPolicy`"
+    for section, keys in unversioned.CHART.items():
+        for key in keys:
+            yield code(f"{section}.{key.theirs}" if section else key.theirs), code(key.ours)

@@ -29,10 +29,9 @@ class Field(NamedTuple):
 
 def fields(struct: Any) -> Iterator[Field]:
     properties = _schema(struct)
-    texts = _texts(struct)
     for field in msgspec.structs.fields(struct):
         schema = properties.get(field.encode_name, {})
-        meaning = schema.get("title") or texts.get(field.name, "")
+        meaning = schema.get("title") or _texts(struct).get(field.name, "")
         yield Field(
             name=field.encode_name,
             meaning=meaning,

@@ -11,7 +11,7 @@ import msgspec
 import pytest
 
 from lamina.configuration import DEFAULT, Config, load
-from lamina.configuration.importers import chart_4paradigm as chart
+from lamina.configuration.importers import unversioned
 from lamina.configuration.importers.hami import Hami, NodeConfig
 from lamina.configuration.writer import to_yaml
 from lamina.core.gpus import Mode
@@ -173,10 +173,10 @@ def test_no_key_is_left_out_of_these_tables() -> None:
 
     assert keys(Hami) == set(HAMI)
     assert keys(NodeConfig) == set(NODE) | {"name"}
-    assert keys(chart.DevicePlugin) == {k.partition(".")[2] for k in CHART if k.startswith("devicePlugin.")} | {
+    assert keys(unversioned.DevicePlugin) == {k.partition(".")[2] for k in CHART if k.startswith("devicePlugin.")} | {
         "nvidianodeSelector"
     }
-    assert keys(chart.SchedulerSection) == {k.partition(".")[2] for k in CHART if k.startswith("scheduler.")}
+    assert keys(unversioned.Scheduler) == {k.partition(".")[2] for k in CHART if k.startswith("scheduler.")}
     assert set(SEED_KEYS) <= set(CHART)
 
 

@@ -5,7 +5,7 @@ import pytest
 import yaml
 
 from lamina.configuration import DEFAULT, load
-from lamina.configuration.importers import chart_4paradigm, hami, unversioned, volcano
+from lamina.configuration.importers import hami, unversioned, volcano
 from lamina.errors import BadInput
 
 
@@ -40,8 +40,8 @@ def test_a_key_with_nothing_after_it_is_not_set(key: str) -> None:
         ("hami", hami.Hami),
         ("volcano", volcano.Volcano),
         ("nodeconfig", hami.NodeConfig),
-        ("devicePlugin", chart_4paradigm.DevicePlugin),
-        ("scheduler", chart_4paradigm.SchedulerSection),
+        ("devicePlugin", unversioned.DevicePlugin),
+        ("scheduler", unversioned.Scheduler),
     ],
 )
 def test_a_key_of_a_section_with_nothing_after_it_is_not_set_or_refused(at: str, kind: type[msgspec.Struct]) -> None:
@@ -169,6 +169,8 @@ def test_a_document_of_the_wrong_shape_is_refused(text: str, sentence: str) -> N
         ),
         ("sharing: {modes: [mig, mig]}", "sharing.modes must contain each mode once, got mig twice"),
         ("hami: {deviceSplitCount: 4}\nsharing: {slots: 5}", "sharing.slots is 5, and 4 by another system's key"),
+        ("hami: {deviceSplitCount: 10}\nsharing: {slots: 5}", "sharing.slots is 5, and 10 by another system's key"),
+        ("hami: {schedulerName: hami-scheduler}\nschedulers: {assigned: x}", 'schedulers.assigned is "x", and "hami'),
         (
             "nodeconfig: [{name: a, devicesplitcount: 4}]\nnodes: {overrides: [{name: b, slots: 4}]}",
             'nodes.overrides is [{"name": "b", "slots": 4}], and [{"name": "a"',

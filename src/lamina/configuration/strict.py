@@ -72,7 +72,7 @@ def must_be(kind: Any) -> str:
 
 def _refuse_unknown(loaded: Any, kind: Any, where: str, path: tuple[str | int, ...]) -> None:
     """Walk through value and type together and refuse the first key that its struct does not have."""
-    kind = _plain(kind)
+    kind = plain(kind)
     if isinstance(loaded, list) and get_origin(kind) in (tuple, list):
         for index, item in enumerate(loaded):
             _refuse_unknown(item, get_args(kind)[0], where, (*path, index))
@@ -93,7 +93,7 @@ def _hint(key: str, fields: Mapping[str, Any], section: str) -> str:
     below = {
         inner.encode_name: f"{section}.{name}.{inner.encode_name}".lstrip(".")
         for name, annotated in fields.items()
-        if isinstance(kind := _plain(annotated), type) and issubclass(kind, msgspec.Struct)
+        if isinstance(kind := plain(annotated), type) and issubclass(kind, msgspec.Struct)
         for inner in msgspec.structs.fields(kind)
     }
     if key not in below and (hint := nearest(key, fields)):
@@ -102,13 +102,13 @@ def _hint(key: str, fields: Mapping[str, Any], section: str) -> str:
     return f"; did you mean {below[near]}?" if near else f"; known are {', '.join(sorted(fields))}"
 
 
-def _plain(kind: Any) -> Any:
+def plain(kind: Any) -> Any:
     """The one type that carries keys: without Annotated, None and UNSET."""
     if get_origin(kind) is Annotated:
-        return _plain(get_args(kind)[0])
+        return plain(get_args(kind)[0])
     if get_origin(kind) in (Union, UnionType):
         structs = [arg for arg in get_args(kind) if arg not in (type(None), msgspec.UnsetType)]
-        return _plain(structs[0]) if len(structs) == 1 else kind
+        return plain(structs[0]) if len(structs) == 1 else kind
     return kind
 
 
@@ -145,7 +145,7 @@ def _expected(kind: Any, path: tuple[str | int, ...]) -> tuple[str, int]:
         own = must_be(kind)
         if own:
             phrase, depth = own, passed
-        kind = _plain(kind)
+        kind = plain(kind)
         if step is None:
             break
         if isinstance(kind, type) and issubclass(kind, msgspec.Struct):

@@ -1,60 +1,95 @@
 """A document without apiVersion: keys of other systems, next to which Lamina's own may stand.
 
-hami:                      # HAMi's device configuration, see `hami.Hami`
+hami:                      # HAMi's device configuration, see `hami.KEYS`
   deviceSplitCount: 10
 nodeconfig:                # HAMi's settings of single nodes
   - {name: node-1, devicememoryscaling: 3.0}
-volcano:                   # Volcano's device configuration, see `volcano.Volcano`
+volcano:                   # Volcano's device configuration, see `volcano.KEYS`
   gpuMemoryFactor: 1
-devicePlugin: {...}        # values of 4paradigm's chart, see `chart_4paradigm`
+devicePlugin: {...}        # values of 4paradigm's chart, see `CHART`
 sharing: {...}             # any group of Lamina's own form
 """
 
 from collections.abc import Mapping
-from typing import Any
+from types import GenericAlias
+from typing import Annotated, Any, Literal
 
 import msgspec
-from msgspec import UNSET, Struct, UnsetType
 
 from lamina.configuration import strict
 from lamina.configuration.checks import check_names, check_nodes
 from lamina.configuration.form import form
-from lamina.configuration.importers import chart_4paradigm, hami, volcano
-from lamina.configuration.importers.hami import Hami, NodeConfig
-from lamina.configuration.importers.volcano import Volcano
+from lamina.configuration.importers import hami, volcano
+from lamina.configuration.importers.tables import Key, converted, put, section
 from lamina.configuration.yaml_documents import shown
 from lamina.core.component_names import API_VERSION
 from lamina.core.config import KIND, Config
-from lamina.core.config_fields import Admission, Nodes, Placement, Sharing
-from lamina.core.device_fields import Mig
-from lamina.core.field_types import Name, NodePolicy, ResourceName
+from lamina.core.field_types import Labels, must_be
 from lamina.dialects.volcano.dialect import SCHEDULE_POLICY
 from lamina.errors import BadInput
 
 _HEADER = {"apiVersion": API_VERSION, "kind": KIND}
+_SECTIONS = {"hami": hami.KEYS, "volcano": volcano.KEYS}
+TextSwitch = Annotated[Literal["true", "false"] | bool, must_be('"true" or "false"')]
 
+CHART = {
+    "": (
+        Key("resourceName", "hami.resourceCountName"),
+        Key("resourceMem", "hami.resourceMemoryName"),
+        Key("resourceMemPercentage", "hami.resourceMemoryPercentageName"),
+        Key("resourceCores", "hami.resourceCoreName"),
+        Key("resourcePriority", "hami.resourcePriorityName"),
+        Key("schedulerName", "hami.schedulerName"),
+        Key(SCHEDULE_POLICY, "hami.nodeSchedulerPolicy"),
+        Key(SCHEDULE_POLICY, "hami.gpuSchedulerPolicy"),
+    ),
+    "scheduler": (
+        Key("defaultMem", "hami.defaultMemory"),
+        Key("defaultCores", "hami.defaultCores"),
+    ),
+    "devicePlugin": (
+        Key("deviceSplitCount", "hami.deviceSplitCount"),
+        Key("deviceMemoryScaling", "hami.deviceMemoryScaling"),
+        Key("deviceCoreScaling", "hami.deviceCoreScaling"),
+        Key("migStrategy", "hami.migStrategy"),
+        Key("disablecorelimit", "hami.disableCoreLimit", TextSwitch, False, ("true", True).__contains__),
+        Key("runtimeClassName", "hami.runtimeClassName"),
+        Key("nvidianodeSelector", "nodes.selector", Labels, {}),
+    ),
+}
+"""The values of 4paradigm's chart, in terms of HAMi's keys, by their section. Installations that were set up with
+`--set devicePlugin.deviceMemoryScaling=3.0` keep their values file."""
 
-class Document(Struct, frozen=True, kw_only=True, rename="camel"):
-    """The keys of other systems, without the values of the chart."""
-
-    hami: Hami = Hami()
-    volcano: Volcano = Volcano()
-    nodeconfig: tuple[NodeConfig, ...] = ()
-    """Settings of single nodes, see below."""
-
-
-class DocumentWithChart(Document, frozen=True, kw_only=True, rename="camel"):
-    """The keys of other systems as they may be written; only used to check keys, types and ranges."""
-
-    device_plugin: chart_4paradigm.DevicePlugin | None = None
-    scheduler: chart_4paradigm.SchedulerSection | None = None
-    resource_name: ResourceName | UnsetType = UNSET
-    resource_mem: ResourceName | UnsetType = UNSET
-    resource_mem_percentage: ResourceName | UnsetType = UNSET
-    resource_cores: ResourceName | UnsetType = UNSET
-    resource_priority: ResourceName | UnsetType = UNSET
-    scheduler_name: Name | UnsetType = UNSET
-    schedule_policy: NodePolicy | UnsetType = msgspec.field(default=UNSET, name=SCHEDULE_POLICY)
+Document = section(
+    "Document",
+    "The keys of other systems, without the values of the chart.",
+    (
+        Key("hami", "", hami.Hami, hami.Hami(), meaning="HAMi's settings."),
+        Key("volcano", "", volcano.Volcano, volcano.Volcano(), meaning="Volcano's settings."),
+        Key(
+            "nodeconfig",
+            kind=GenericAlias(list, hami.NodeConfig),
+            default=[],
+            meaning="Settings of single nodes, see below.",
+        ),
+    ),
+    form().configuration,
+)
+Scheduler = section("Scheduler", "`scheduler:` of the chart, as far as it concerns GPUs.", CHART["scheduler"], Document)
+DevicePlugin = section(
+    "DevicePlugin", "`devicePlugin:` of the chart, as far as it concerns GPUs.", CHART["devicePlugin"], Document
+)
+DocumentWithChart = section(
+    "DocumentWithChart",
+    "The keys of other systems as they may be written; only used to check keys, types and ranges.",
+    (
+        *CHART[""],
+        Key("scheduler", "", Scheduler | None, None, meaning="The chart's defaults of requests."),
+        Key("devicePlugin", "", DevicePlugin | None, None, meaning="The chart's settings of devices."),
+    ),
+    Document,
+    base=Document,
+)
 
 
 def read(document: Mapping[str, Any], where: str) -> Config:
@@ -65,11 +100,52 @@ def read(document: Mapping[str, Any], where: str) -> Config:
     strict.decode(theirs, DocumentWithChart, where)
     ours = strict.known(strict.without_empty_keys(document, kind), kind)
     strict.decode(_HEADER | ours, kind, where)
-    in_hami_keys, selector = chart_4paradigm.in_hami_keys(theirs, where)
-    written = strict.decode(in_hami_keys, Document, where)
+    return strict.decode(_merged(_HEADER | _imported(theirs, where), ours, where), kind, where)
+
+
+def _imported(theirs: Mapping[str, Any], where: str) -> dict[str, Any]:
+    """What a checked document says in other systems' keys, in our form."""
+    ours = _in_hami_keys(theirs, where)
+    written = strict.known(theirs, Document) | {"hami": ours.pop("hami")}
     _check(written, where)
-    imported = msgspec.json.decode(msgspec.json.encode(_configuration(written, selector)))
-    return strict.decode(_merged(imported, ours, where), kind, where)
+    for name, keys in _SECTIONS.items():
+        for key, value in converted(written.get(name, {}), keys, where, f"{name}."):
+            put(ours, key.ours, value)
+    ours.get("mig", {}).get("rules", []).sort(key=lambda rule: "profiles" in rule)  # the first rule for a model counts
+    for number, node in enumerate(written.get("nodeconfig", [])):
+        settings = converted(node, hami.NODE_KEYS, where, f"nodeconfig[{number}].")
+        put(ours, "nodes.overrides", [{key.ours: value for key, value in settings}])
+    return ours
+
+
+def _in_hami_keys(theirs: Mapping[str, Any], where: str) -> dict[str, Any]:
+    """The section `hami` with the chart's values, and what the chart sets in our form. Raises BadInput."""
+    moved = {"hami": dict(theirs.get("hami") or {})}
+    for name, keys in CHART.items():
+        written, path = (theirs.get(name) or {}, f"{name}.") if name else (theirs, "")
+        for key, value in converted(written, keys, where, path):
+            other = moved["hami"].get(key.ours.removeprefix("hami."), value)
+            if other != value:
+                raise BadInput(
+                    f"{where}: {key.ours} and {path}{key.theirs} set the same, but to {other!r} and {value!r}; "
+                    "keep one of them"
+                )
+            put(moved, key.ours, value)
+    return moved
+
+
+def _check(document: Mapping[str, Any], where: str) -> None:
+    written = msgspec.to_builtins(strict.decode(document, Document, where))
+    if written["hami"]["disableCoreLimit"] and written["hami"]["gpuCorePolicy"] == "force":
+        raise BadInput(f"{where}: hami.gpuCorePolicy must not be force if hami.disableCoreLimit is true; keep one")
+    resources = {
+        f"{name}.{key}": value
+        for name in _SECTIONS
+        for key, value in written[name].items()
+        if key.startswith("resource")
+    }
+    check_names(resources, where)
+    check_nodes([node["name"] for node in written["nodeconfig"]], "nodeconfig", where)
 
 
 def _merged(imported: Mapping[str, Any], ours: Mapping[str, Any], where: str, path: str = "") -> dict[str, Any]:
@@ -86,42 +162,3 @@ def _merged(imported: Mapping[str, Any], ours: Mapping[str, Any], where: str, pa
         else:
             merged[key] = value
     return merged
-
-
-def _check(written: Document, where: str) -> None:
-    hami.check(written.hami, written.nodeconfig, where)
-    volcano.check(written.volcano, where)
-    names = {
-        f"{section}.{key}": value
-        for section, keys in (("hami", written.hami), ("volcano", written.volcano))
-        for key, value in msgspec.to_builtins(keys).items()
-        if key.startswith("resource")
-    }
-    check_names(names, where)
-    check_nodes([node.name for node in written.nodeconfig], "nodeconfig", where)
-
-
-def _configuration(written: Document, selector: Mapping[str, str]) -> Config:
-    keys, types = written.hami, form()
-    sections: dict[str, Any] = {"hami": hami.dialect(keys), "volcano": volcano.dialect(written.volcano)}
-    return types.configuration(
-        api_version=API_VERSION,
-        kind=KIND,
-        nodes=Nodes(selector=dict(selector), overrides=tuple(hami.node_override(node) for node in written.nodeconfig)),
-        sharing=Sharing(
-            slots=keys.device_split_count,
-            memory_scaling=keys.device_memory_scaling,
-            compute_scaling=keys.device_core_scaling,
-            unreported_memory_mib=keys.pre_configured_device_memory,
-            compute_policy=hami.compute_policy(keys),
-            log_level=hami.log_level(keys.lib_cuda_log_level),
-        ),
-        dialects=types.dialects(**sections),
-        placement=Placement(node_policy=keys.node_scheduler_policy, gpu_policy=keys.gpu_scheduler_policy),
-        schedulers=types.schedulers(assigned=keys.scheduler_name),
-        admission=Admission(hide_gpus=keys.overwrite_env, runtime_class_name=keys.runtime_class_name),
-        mig=Mig(
-            strategy=keys.mig_strategy,
-            rules=(*hami.layout_rules(keys), *volcano.layout_rules(written.volcano), *hami.profile_rules(keys)),
-        ),
-    )
