@@ -29,7 +29,7 @@ settings.load_profile("lamina")
 pytest.register_assert_rewrite("tests.agent", "tests.enforcement", "tests.facade", "tests.placement", "tests.scenarios")
 
 # Folders with the longest files, longest first: side by side, no core should be left with one of them at the end.
-LONGEST = ("scenarios", "lab", "facade", "lab_kubelet", "placement", "controller")
+SLOW_FOLDERS = ("scenarios", "lab", "facade", "lab_kubelet", "placement", "controller")
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
@@ -42,6 +42,6 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
 
     def rank(item: pytest.Item) -> int:
         folder = item.path.relative_to(root).parts[0]
-        return LONGEST.index(folder) if folder in LONGEST else len(LONGEST)
+        return SLOW_FOLDERS.index(folder) if folder in SLOW_FOLDERS else len(SLOW_FOLDERS)
 
     items.sort(key=rank)

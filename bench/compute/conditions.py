@@ -24,7 +24,7 @@ from lamina_lab import simgpu
 
 SETTLE_S, SECONDS = 8, 8
 ALONE_SECONDS, ALONE_KERNEL_MS = 4, 10.0
-WAITED_MOST = 5.0
+MAX_WAITED = 5.0
 """A program that waited for a CPU for a larger part of the time, in percent, was not able to keep the GPU busy."""
 
 
@@ -214,7 +214,7 @@ def _measured(bench: Bench, workers: Sequence[Worker], pids: Sequence[int], seco
     bench.sleep(seconds)
     took = time.monotonic_ns() - begin
     own, *waited = _parts(before[1], _waited_ns(pids), took)
-    if max(own, *waited) > WAITED_MOST:
+    if max(own, *waited) > MAX_WAITED:
         return None
     return Shares(_parts(before[0], _given(bench, pids), took), tuple(waited))
 

@@ -14,7 +14,7 @@ from bench.compute.runs import Load
 SLICES_US = (200, 500, 1000, 2000, 5000, 30000)
 KERNELS_MS = (0.02, 0.1, 1.0, 10.0, 100.0)
 WAYS = ("loop", "sync", "graph", "copies")
-LONGEST_GRAPH_MS = 100
+MAX_GRAPH_MS = 100
 """A graph runs as a whole: of a longer one no share could be held within seconds."""
 OVER_POINTS, SHORT_POINTS = 3.0, 5.0
 """How far a cap may be exceeded, and a share missed."""
@@ -84,7 +84,7 @@ def _loops(slice_us: int, group: Sequence[tuple[int, float]], switch_us: int = 0
 
 
 def _load(cores: int, kernel_ms: float, how: str) -> Load:
-    burst = min(10, int(LONGEST_GRAPH_MS / kernel_ms)) if how == "graph" else 10
+    burst = min(10, int(MAX_GRAPH_MS / kernel_ms)) if how == "graph" else 10
     return Load(cores=cores, how=how, kernel_ms=kernel_ms, burst=burst)
 
 

@@ -14,7 +14,7 @@ from bench.machine import CONTEXT_MIB, Bench, machine, soon, workers
 from bench.measures import Report, alternate
 
 CONTEXT_US = 100_000
-MOST_ROUNDS = 7
+MAX_ROUNDS = 7
 """Of many at once."""
 AT_ONCE = (1, 4, 16, 64)
 FIRST_AT_ONCE = (16, 64)
@@ -32,9 +32,9 @@ def measure(report: Report, start: Path, bench: Bench, rounds: int, most: int | 
     report.add("bin-true", "us", **both(_spawn_us, ["/bin/true"]))
     with machine(context_us=CONTEXT_US) as slow:
         for count in up_to(most, AT_ONCE):
-            _at_once(report, start, slow, count, min(rounds, MOST_ROUNDS))
+            _at_once(report, start, slow, count, min(rounds, MAX_ROUNDS))
         for count in up_to(most, FIRST_AT_ONCE):
-            _at_once(report, start, slow, count, min(rounds, MOST_ROUNDS), first=True)
+            _at_once(report, start, slow, count, min(rounds, MAX_ROUNDS), first=True)
 
 
 def _init_us(env: dict[str, str], start: Path) -> float:

@@ -11,7 +11,7 @@
 #include <pthread.h>
 #include <string.h>
 
-enum { BATCH = 256, MOST_THREADS = 16, MOST_LIVE = 10000, BLOCK = 2 << 20, SMALL = 1000 };
+enum { BATCH = 256, MAX_THREADS = 16, MAX_LIVE = 10000, BLOCK = 2 << 20, SMALL = 1000 };
 
 struct call {
     const char *name;
@@ -138,7 +138,7 @@ static const struct call calls[] = {
 };
 
 static const struct call *held_by;
-static CUdeviceptr live[MOST_LIVE];
+static CUdeviceptr live[MAX_LIVE];
 static int held;
 
 static void hold(const struct call *call, int wanted)
@@ -146,7 +146,7 @@ static void hold(const struct call *call, int wanted)
     while (held > (held_by == call ? wanted : 0))
         held_by->drop(live[--held]);
     held_by = call;
-    while (call->take != NULL && held < wanted && held < MOST_LIVE)
+    while (call->take != NULL && held < wanted && held < MAX_LIVE)
         call->take(&live[held++]);
 }
 
@@ -173,8 +173,8 @@ static void *work(void *argument)
 
 static void measure(const struct call *call, int blocks, int threads, uint64_t start, uint64_t until)
 {
-    pthread_t ids[MOST_THREADS];
-    struct span spans[MOST_THREADS], sum = {0};
+    pthread_t ids[MAX_THREADS];
+    struct span spans[MAX_THREADS], sum = {0};
     hold(call, blocks);
     for (int i = 0; i < threads; i++) {
         spans[i] = (struct span){.call = call, .start = start, .until = until};
@@ -243,8 +243,7 @@ int main(int count, char **arguments)
     puts("ready");
     fflush(stdout);
     while (fgets(line, sizeof line, stdin) != NULL) {
-        if (sscanf(line, "%31s %d %d %llu %llu", name, &blocks, &threads, &start, &until) != 5 ||
-            threads > MOST_THREADS)
+        if (sscanf(line, "%31s %d %d %llu %llu", name, &blocks, &threads, &start, &until) != 5 || threads > MAX_THREADS)
             return 2;
         measure(call_of(name), blocks, threads, start, until);
     }

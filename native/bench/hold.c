@@ -15,7 +15,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-enum { BLOCK = 64 << 20, MOST = 64 };
+enum { BLOCK = 64 << 20, MAX_CHILDREN = 64 };
 
 static CUresult take(const char *kind)
 {
@@ -74,8 +74,8 @@ static int race(const char *kind, int count)
     const struct simgpu_gpu *gpu = open_machine();
     int up[2], start[2], down[2];
     unsigned peak = 0, now;
-    pid_t children[MOST];
-    if (count > MOST || pipe(up) != 0 || pipe(start) != 0 || pipe(down) != 0)
+    pid_t children[MAX_CHILDREN];
+    if (count > MAX_CHILDREN || pipe(up) != 0 || pipe(start) != 0 || pipe(down) != 0)
         return 2;
     for (int i = 0; i < count; i++)
         if ((children[i] = fork()) == 0) {

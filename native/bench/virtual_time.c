@@ -28,7 +28,7 @@
 
 #define EXPORT __attribute__((visibility("default")))
 
-enum { MEMBERS = 32, AWAY = 0, PRESENT = 1, LONGEST_WAIT_S = 60 };
+enum { MEMBERS = 32, AWAY = 0, PRESENT = 1, MAX_WAIT_S = 60 };
 
 #define CALL_NS 30    /* what reading the clock takes */
 #define YIELD_NS 2000 /* from a yield until the program goes on */
@@ -58,7 +58,7 @@ static uint64_t to_ns(const struct timespec *time)
 static void wait_for_control(void)
 {
     struct member *me = &shared->members[own];
-    const struct timespec longest = {.tv_sec = LONGEST_WAIT_S};
+    const struct timespec longest = {.tv_sec = MAX_WAIT_S};
     while (atomic_load(&me->runs) == 0)
         if (syscall(SYS_futex, &me->runs, FUTEX_WAIT, 0, &longest, NULL, 0) != 0 && errno == ETIMEDOUT)
             _exit(3); /* a program has ended with control */

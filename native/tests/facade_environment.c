@@ -14,9 +14,9 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-enum { MOST = 4096, NAME = 32, INITIALIZERS = 8, PUT = 8, ROUNDS = 64, CHILD_EACH = 8 };
+enum { MAX_ASSIGNMENTS = 4096, NAME = 32, INITIALIZERS = 8, PUT = 8, ROUNDS = 64, CHILD_EACH = 8 };
 
-static char *expected[MOST]; /* assignments */
+static char *expected[MAX_ASSIGNMENTS]; /* assignments */
 static size_t count;
 static atomic_int begun, left;
 static int calls_of_each;
@@ -81,7 +81,7 @@ static void compare(char **found, const char *where)
 /* The environment of a child by posix_spawn, or by fork and exec. */
 static void check_child(int spawns)
 {
-    static char text[1 << 20], *found[MOST];
+    static char text[1 << 20], *found[MAX_ASSIGNMENTS];
     char *arguments[] = {(char *)"env", (char *)"-0", NULL}; /* which needs none of the program's libraries */
     int ends[2], status;
     pid_t child;
@@ -103,7 +103,7 @@ static void check_child(int spawns)
         length += (size_t)got;
     close(ends[0]);
     waitpid(child, &status, 0);
-    for (char *at = text; at < text + length && used < MOST - 1; at += strlen(at) + 1)
+    for (char *at = text; at < text + length && used < MAX_ASSIGNMENTS - 1; at += strlen(at) + 1)
         found[used++] = at;
     found[used] = NULL;
     if (status != 0)
@@ -199,7 +199,7 @@ static void wait_for_the_driver(const char *machine)
 
 static void go_through(const char *how, int before)
 {
-    char put[PUT][2 * NAME], *own[MOST];
+    char put[PUT][2 * NAME], *own[MAX_ASSIGNMENTS];
     for (int round = 0; left > 0 || round < ROUNDS; round++) {
         int assigned = strcmp(how, "assign") == 0 && round % 16 == 7;
         pthread_mutex_lock(&walking);

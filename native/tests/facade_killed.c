@@ -10,7 +10,7 @@
 #include <unistd.h>
 
 #define MIB ((size_t)1 << 20)
-enum { AT_ONCE = 3, LONGEST_US = 3000 };
+enum { AT_ONCE = 3, MAX_WAIT_US = 3000 };
 
 static CUcontext begin(void)
 {
@@ -88,7 +88,7 @@ int main(int count, char **arguments)
         if (round >= rounds)
             continue;
         children[round] = start(rand());
-        nanosleep(&(struct timespec){.tv_nsec = rand() % LONGEST_US * 1000L}, NULL);
+        nanosleep(&(struct timespec){.tv_nsec = rand() % MAX_WAIT_US * 1000L}, NULL);
     }
     for (int i = 0; i < rounds; i++) /* all are dead, and some stay zombies; those already waited for are unknown */
         waitid(P_PID, (id_t)children[i], &(siginfo_t){0}, WEXITED | WNOWAIT);

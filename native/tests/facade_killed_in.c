@@ -14,7 +14,7 @@
 #include <unistd.h>
 
 #define MIB ((size_t)1 << 20)
-enum { LONGEST = 40000, SECONDS = 20 };
+enum { MAX_STEPS = 40000, SECONDS = 20 };
 
 static CUcontext context;
 static CUdeviceptr plain, pooled, managed;
@@ -168,7 +168,7 @@ int main(int count, char **arguments)
     calls_find("dlopen");
     for (int call = 0; call < CALLS_IN_TURN; call++) {
         pid_t child = at_call(call);
-        long length = step(child, LONGEST);
+        long length = step(child, MAX_STEPS);
         finish(child);
         for (int place = 0; place < places; place++, kills++) {
             child = at_call(call);

@@ -16,7 +16,7 @@
 #include <string.h>
 
 #define MIB ((size_t)1 << 20)
-enum { HELD = 4000, MOST_THREADS = 16, MOST_TAKEN = 2500000 };
+enum { HELD = 4000, MAX_THREADS = 16, MAX_TAKEN = 2500000 };
 enum kind { NOTHING, PLAIN, PITCH, MANAGED, ARRAY, NORMALIZED, ASYNC, KINDS };
 
 static const char *const names[] = {"", "plain", "pitch", "managed", "array", "normalized", "async"};
@@ -89,7 +89,7 @@ static void fill(enum kind kind, size_t bytes)
 {
     size_t count = 0, before = ledger_bytes(gpu);
     struct allocation one;
-    while (count < MOST_TAKEN && take(&one, kind, bytes) == CUDA_SUCCESS)
+    while (count < MAX_TAKEN && take(&one, kind, bytes) == CUDA_SUCCESS)
         count++;
     if (ledger_bytes(gpu) > limit) {
         printf("over %.1f times the limit\n", (double)ledger_bytes(gpu) / (double)limit);
@@ -151,10 +151,10 @@ static void *mix(void *argument)
 
 static void mix_all(unsigned seed)
 {
-    pthread_t ids[MOST_THREADS];
-    struct work all = {0}, each[MOST_THREADS];
+    pthread_t ids[MAX_THREADS];
+    struct work all = {0}, each[MAX_THREADS];
     for (int i = 0; i < threads; i++) {
-        each[i] = (struct work){.seed = seed * MOST_THREADS + (unsigned)i};
+        each[i] = (struct work){.seed = seed * MAX_THREADS + (unsigned)i};
         pthread_create(&ids[i], NULL, mix, &each[i]);
     }
     for (int i = 0; i < threads; i++) {
@@ -185,7 +185,7 @@ int main(int count, char **arguments)
     }
     rounds = atoi(arguments[4]);
     threads = count > 5 ? atoi(arguments[5]) : 1;
-    if (threads > MOST_THREADS)
+    if (threads > MAX_THREADS)
         return 2;
     mix_all((unsigned)atoi(arguments[3]));
     return 0;

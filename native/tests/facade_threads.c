@@ -7,7 +7,7 @@
 #include <stdlib.h>
 
 #define MIB ((size_t)1 << 20)
-enum { HELD = 8, MOST = 16 };
+enum { HELD = 8, MAX_THREADS = 16 };
 
 static CUcontext context;
 static int rounds;
@@ -77,9 +77,9 @@ static void *work(void *argument)
 
 int main(int count, char **arguments)
 {
-    pthread_t threads[MOST];
+    pthread_t threads[MAX_THREADS];
     size_t before, after, total;
-    if (count != 3 || atoi(arguments[1]) > MOST)
+    if (count != 3 || atoi(arguments[1]) > MAX_THREADS)
         return 2;
     rounds = atoi(arguments[2]);
     calls_find("linked");

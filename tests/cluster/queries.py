@@ -20,7 +20,7 @@ from tests.waiting import wait_until
 
 Object = dict[str, Any]
 PATIENCE_S = 90.0
-LAST_LINES, MOST_OF_A_LINE, MOST_DESCRIBED = 30, 400, 3
+LAST_LINES, MAX_LINE, MAX_DESCRIBED = 30, 400, 3
 """Of what a failed wait prints: lines of events and of each log, characters of a line, and pods."""
 WORTH_READING = ("kubelet", "containerd")
 SHARE = {"nvidia.com/gpu": 1, "nvidia.com/gpumem": 3000}
@@ -71,7 +71,7 @@ def situation(cluster: RealCluster, *names: str) -> str:
     said = [cluster.kubectl("get", "pods", "-o", "wide")]
     pods = cluster.read(PODS.path(namespace="default"))["items"]
     wanted = [each["metadata"]["name"] for each in pods if not names or each["metadata"]["name"] in names]
-    late = [name for name in wanted if names or phase(cluster, name) != "Running"][:MOST_DESCRIBED]
+    late = [name for name in wanted if names or phase(cluster, name) != "Running"][:MAX_DESCRIBED]
     said += [cluster.kubectl("describe", "pod", *late)] if late else []
     said.append(_tail(cluster.kubectl("get", "events", "--sort-by=.lastTimestamp")))
     logs = sorted((cluster.folder / "lamina").glob("*.log"))
@@ -81,7 +81,7 @@ def situation(cluster: RealCluster, *names: str) -> str:
 
 
 def _tail(text: str) -> str:
-    return "\n".join(line[:MOST_OF_A_LINE] for line in text.splitlines()[-LAST_LINES:])
+    return "\n".join(line[:MAX_LINE] for line in text.splitlines()[-LAST_LINES:])
 
 
 def running(cluster: RealCluster, *names: str, patience_s: float = PATIENCE_S) -> None:

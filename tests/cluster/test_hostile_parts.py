@@ -9,8 +9,8 @@ import pytest
 from lamina.enforcement import layout
 from lamina.enforcement.usage import new_usage, read_usage
 from tests.cluster.hostile import program
-from tests.cluster.hostile.components import MOST_MIB, Program, changes
-from tests.cluster.hostile.fairness import MOST_WAIT, WARM_UP_S, WINDOW_S, Fairness, Work
+from tests.cluster.hostile.components import MAX_MIB, Program, changes
+from tests.cluster.hostile.fairness import MAX_WAIT, WARM_UP_S, WINDOW_S, Fairness, Work
 from tests.cluster.hostile.tenant import LIMITS, WITHOUT_GPU, attack_pod
 
 UUIDS = ("GPU-00000000-0000-0000-0000-000000000000",)
@@ -56,8 +56,8 @@ def test_work_that_waited_for_a_core_is_not_missed() -> None:
     """But nothing explains more work than the cap."""
     little, late, much = Fairness(), Fairness(), Fairness()
     for now, busy in courses(5, until_s=WARM_UP_S + WINDOW_S):
-        found = little.look(now, CAPS, {"c": Work(busy, waited_ns=int(now * 1e9 * MOST_WAIT * 0.99))})
-        assert late.look(now, CAPS, {"c": Work(busy, waited_ns=int(now * 1e9 * MOST_WAIT * 1.01))}) == []
+        found = little.look(now, CAPS, {"c": Work(busy, waited_ns=int(now * 1e9 * MAX_WAIT * 0.99))})
+        assert late.look(now, CAPS, {"c": Work(busy, waited_ns=int(now * 1e9 * MAX_WAIT * 1.01))}) == []
     for now, busy in courses(90, until_s=WARM_UP_S + WINDOW_S):
         found += much.look(now, CAPS, {"c": Work(busy, waited_ns=int(now * 1e9))})
     assert [sentence.split()[3] for sentence in found] == ["5.0", "90.0"]
@@ -79,8 +79,8 @@ BEFORE = {"controller": Program(1, 100), "agent of n": Program(2, 50)}
     ("now", "found"),
     [
         (BEFORE, []),
-        ({**BEFORE, "controller": Program(1, MOST_MIB["controller"])}, []),
-        ({**BEFORE, "controller": Program(1, MOST_MIB["controller"] + 1)}, ["controller takes 601 MiB, more than 600"]),
+        ({**BEFORE, "controller": Program(1, MAX_MIB["controller"])}, []),
+        ({**BEFORE, "controller": Program(1, MAX_MIB["controller"] + 1)}, ["controller takes 601 MiB, more than 600"]),
         ({**BEFORE, "controller": Program(3, 100)}, ["controller has started again"]),
         ({**BEFORE, "agent of n": Program(None, 0)}, ["agent of n has ended"]),
     ],

@@ -16,7 +16,7 @@ from lamina.ports.listener import Address, bind
 from tests.controller.admission_worker import UNVERIFIED, RawClient, connected
 from tests.waiting import until
 
-MOST = 2
+MAX_CONNECTIONS = 2
 
 
 class Door:
@@ -26,7 +26,7 @@ class Door:
         tls, made = server_context(), certificates.create(["127.0.0.1"], datetime.now(UTC))
         use_certificate(tls, made.certificate, made.key)
         self.clock = FakeClock()
-        self.connections = Connections(tls, self.clock, most=MOST)
+        self.connections = Connections(tls, self.clock, most=MAX_CONNECTIONS)
         self.clients: list[RawClient] = []
         self.begun, self.let_go = 0, asyncio.Event()
         self.listener = bind("admission", Address("127.0.0.1", 0))
@@ -72,7 +72,7 @@ async def test_the_quietest_connection_gives_way(door: Door) -> None:
     await door.clock.advance(0.1)
     second = await door.client()
     third = await door.a_client_comes()
-    assert await first.ended() == b"" and door.connections.count == MOST
+    assert await first.ended() == b"" and door.connections.count == MAX_CONNECTIONS
     door.let_go.set()
     for client in (second, third):
         client.head(0)
@@ -92,7 +92,7 @@ async def test_a_connection_that_is_being_answered_stays(door: Door) -> None:
 
 
 async def test_nobody_gives_way_at_once(door: Door) -> None:
-    clients = [await door.client() for _ in range(MOST)]
+    clients = [await door.client() for _ in range(MAX_CONNECTIONS)]
     coming = asyncio.create_task(door.client())
     door.let_go.set()
     for client in clients:

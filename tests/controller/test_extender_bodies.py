@@ -13,7 +13,7 @@ from tests.controller.cluster import RunningController, running
 from tests.waiting import PATIENCE_S
 from tests.worlds.objects import admitted_pod
 
-LONGEST_NAME = 253
+MAX_NAME = 253
 VERBS = ["filter", "filter-to-best", "prioritize", "preempt", "bind"]
 
 
@@ -31,14 +31,14 @@ def large_pod() -> dict[str, Any]:
 
 
 async def test_five_thousand_nodes_by_name_are_few_bytes(cluster: RunningController) -> None:
-    names = ["node-0", *(f"{number:0{LONGEST_NAME}}" for number in range(4999))]
+    names = ["node-0", *(f"{number:0{MAX_NAME}}" for number in range(4999))]
     answer = await cluster.scheduler.filter(large_pod(), *names)
     assert answer["nodenames"] == ["node-0"] and len(answer["failedNodes"]) == 4999
 
 
 async def test_all_pods_of_a_tenth_of_five_thousand_nodes_are_few_bytes(cluster: RunningController) -> None:
     pods = {"Pods": [{"UID": f"{number:036}"} for number in range(250)], "NumPDBViolations": 0}
-    victims = {f"{number:0{LONGEST_NAME}}": pods for number in range(500)}
+    victims = {f"{number:0{MAX_NAME}}": pods for number in range(500)}
     body = {"Pod": large_pod(), "NodeNameToVictims": None, "NodeNameToMetaVictims": victims}
     assert await cluster.scheduler.ask("preempt", body) == {"nodeNameToMetaVictims": {}}
 

@@ -14,7 +14,7 @@ from lamina.dialects.choices import MAX_ANNOTATIONS, MAX_ITEMS
 from lamina.errors import BadInput
 from tests.dialects.pods import Pod, asking, container, pod
 
-MOST_CALLS = 8_000
+MAX_CALLS = 8_000
 """Calls of functions, built-in ones included, as their number does not depend on the machine. They take about 1 ms."""
 
 
@@ -71,13 +71,13 @@ def test_the_largest_is_read_and_one_more_refused(manifest: Pod, larger: Pod) ->
 
 @pytest.mark.parametrize("large", LARGE)
 def test_reading_a_large_pod_takes_few_calls(large: str) -> None:
-    assert calls(LARGE[large]) < MOST_CALLS
+    assert calls(LARGE[large]) < MAX_CALLS
 
 
 def test_the_largest_pod_that_is_read_takes_few_calls() -> None:
     largest = pod(*containers(200, **names(5)))
     assert parse(largest, DEFAULT) is None
-    assert calls(largest) < MOST_CALLS
+    assert calls(largest) < MAX_CALLS
 
 
 def calls(manifest: Pod) -> int:

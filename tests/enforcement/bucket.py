@@ -5,7 +5,7 @@ from lamina.enforcement import layout
 SAVED_NS = 25_000_000
 MAX_BLOCKED_NS = 500_000_000
 WHOLE_PPM = 1_000_000
-MOST = (1 << 64) - 1
+MAX_WORD = (1 << 64) - 1
 
 
 def charge(due: int, now: int, ns: int, rate_ppm: int, blocked: int = 0) -> int:
@@ -13,7 +13,7 @@ def charge(due: int, now: int, ns: int, rate_ppm: int, blocked: int = 0) -> int:
     ns it could not use its share lately."""
     lowest = max(0, now - SAVED_NS * WHOLE_PPM // rate_ppm - min(blocked, MAX_BLOCKED_NS))
     moved = max(due, lowest) + (1 if ns >= 0 else -1) * (abs(ns) * WHOLE_PPM // rate_ppm)
-    return min(MOST, max(lowest, moved))
+    return min(MAX_WORD, max(lowest, moved))
 
 
 def bin_add(word: int, number: int, us: int, brief: bool) -> tuple[int, int]:

@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from tests.enforcement.bucket import MAX_BLOCKED_NS, MOST, SAVED_NS, WHOLE_PPM, bin_add, charge
+from tests.enforcement.bucket import MAX_BLOCKED_NS, MAX_WORD, SAVED_NS, WHOLE_PPM, bin_add, charge
 from tests.enforcement.bucket_program import Program, ask, bucket_program
 
 TIMES = st.integers(0, 1 << 60)
@@ -24,14 +24,14 @@ def test_c_and_python_charge_alike(in_c: Program, due: int, now: int, ns: int, r
     assert ask(in_c, "charge", due, now, ns, rate, blocked) == [charge(due, now, ns, rate, blocked)]
 
 
-@given(st.integers(0, MOST), st.integers(0, 1 << 35), st.integers(0, 5000), st.booleans())
+@given(st.integers(0, MAX_WORD), st.integers(0, 1 << 35), st.integers(0, 5000), st.booleans())
 def test_c_and_python_fill_bins_alike(in_c: Program, word: int, number: int, us: int, brief: bool) -> None:
     assert ask(in_c, "bin", word, number, us, int(brief)) == list(bin_add(word, number, us, brief))
 
 
 def test_a_charge_saturates_at_the_ends(in_c: Program) -> None:
-    assert ask(in_c, "charge", MOST - 5, 0, 1 << 62, 10_000, 0) == [MOST]
-    assert ask(in_c, "charge", 0, 0, -(1 << 62), 10_000, MOST) == [0]
+    assert ask(in_c, "charge", MAX_WORD - 5, 0, 1 << 62, 10_000, 0) == [MAX_WORD]
+    assert ask(in_c, "charge", 0, 0, -(1 << 62), 10_000, MAX_WORD) == [0]
 
 
 STEPS = st.lists(st.tuples(st.integers(0, 200_000_000), st.integers(1, 30_000_000)), min_size=1, max_size=60)

@@ -14,7 +14,7 @@ from tests.hostile_objects.structures import expanded, structure
 PLUGIN_CONFIG_MAP = "odd-plugin-configs"
 NAMES = ("default", "a", "b")
 """Names of configurations in a ConfigMap; a label of a node may name another one too."""
-LONGEST_DATA = 900_000
+MAX_DATA = 900_000
 """Bytes of a text. The API server takes 1 MiB of data in a ConfigMap."""
 _PLUGIN_CONFIG = expanded(PluginConfig)
 _PROFILES = ("1g.5gb", "2g.10gb", "3g.20gb", "7g.40gb", "1g.5gb+me", "9g.900gb")
@@ -72,10 +72,10 @@ def _text(random: Random, file: Callable[[Random], Any]) -> str:
             lambda: json.dumps(file(random)),
             lambda: json.dumps(file(random)),
             lambda: values.document_text(random, "version", "sharing", "flags", "mig-configs"),
-            lambda: values.text(random, LONGEST_DATA // 4),
+            lambda: values.text(random, MAX_DATA // 4),
         )
     )()
-    return found.encode(errors="surrogatepass")[:LONGEST_DATA].decode(errors="ignore")
+    return found.encode(errors="surrogatepass")[:MAX_DATA].decode(errors="ignore")
 
 
 def _plugin_file(random: Random) -> Object:

@@ -40,7 +40,7 @@ COUNT, FIRST = "LAMINA_EXAMPLES", "LAMINA_FIRST_SEED"
 """Environment variables: how many seeds a run of the tests tries, and the first of them."""
 FIRST_SEED = int(os.environ.get(FIRST, "0"))
 SEEDS = range(FIRST_SEED, FIRST_SEED + int(os.environ.get(COUNT, "2")))
-LARGEST = 1_500_000
+MAX_OBJECT = 1_500_000
 """Bytes of the largest object that the API server stores."""
 _SCHEMAS = {kind.name: structural_schema(kind.spec) for kind in (INVENTORY, GRANT)}
 _NODES = ["odd-0", "odd-1"]
@@ -54,7 +54,7 @@ def objects(seed: int, count: int, nodes: list[str]) -> Iterator[tuple[Resource,
     while count:
         resource, make = random.choice(_MAKERS)
         obj = pod(random, [*_NODES, *nodes]) if make is None else make(random)
-        if len(json.dumps(obj, ensure_ascii=False).encode()) <= LARGEST:
+        if len(json.dumps(obj, ensure_ascii=False).encode()) <= MAX_OBJECT:
             yield resource, obj
             count -= 1
 

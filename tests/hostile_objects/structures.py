@@ -9,7 +9,7 @@ from lamina.core.schema import Schema
 from tests.hostile_objects import values
 
 _INTEGERS = (0, 1, 2, 7, 100, 1 << 15, 1 << 31, (1 << 53) + 1, (1 << 63) - 1)
-_LONGEST_LIST = 40
+_MAX_LIST = 40
 
 
 def expanded(kind: type[msgspec.Struct]) -> Schema:
@@ -53,7 +53,7 @@ def _string(random: Random, schema: Schema) -> str:
 
 def _array(random: Random, schema: Schema) -> list[Any]:
     """At times as long as is allowed, of the same item then."""
-    longest = schema.get("maxItems", _LONGEST_LIST)
+    longest = schema.get("maxItems", _MAX_LIST)
     item = structure(random, schema["items"])
     if not random.randrange(30) and len(str(item)) * longest < 1_000_000:
         return [item] * longest

@@ -5,7 +5,7 @@ import re
 
 from lamina.core.object_names import is_object_name
 from lamina.ports.kube import GRANTS, INVENTORIES, PODS, Object
-from tests.hostile_objects.objects import LARGEST, objects
+from tests.hostile_objects.objects import MAX_OBJECT, objects
 from tests.hostile_objects.unusable import is_unusable
 
 QUANTITY = re.compile(r"[+-]?(\d+\.?\d*|\.\d+)(([KMGTPE]i)|[numkMGTPE]|([eE][+-]?\d+))?")
@@ -21,14 +21,14 @@ def test_all_kinds_are_made_and_valid() -> None:
     made = list(objects(SEED, COUNT, []))
     assert len({resource for resource, _ in made}) == 11
     for resource, obj in made:
-        assert len(json.dumps(obj, ensure_ascii=False).encode()) <= LARGEST
+        assert len(json.dumps(obj, ensure_ascii=False).encode()) <= MAX_OBJECT
         assert is_object_name(obj["metadata"]["name"]), obj["metadata"]["name"]
         if resource is PODS:
             assert obj["spec"]["containers"]
             assert all(QUANTITY.fullmatch(amount) for amount in quantities(obj))
     kinds = {resource for resource, obj in made if is_unusable(resource, obj)}
     assert {INVENTORIES, GRANTS} <= kinds, "some cannot be used"
-    assert max(len(json.dumps(obj)) for _, obj in made) > LARGEST / 3, "there are large ones"
+    assert max(len(json.dumps(obj)) for _, obj in made) > MAX_OBJECT / 3, "there are large ones"
 
 
 def test_a_seed_decides_everything() -> None:

@@ -7,7 +7,7 @@ from functools import cache
 from pathlib import Path
 
 ROOT = Path(__file__).resolve().parents[2]
-MOST_PARAMETERS = 7
+MAX_PARAMETERS = 7
 
 SHARED_NAMES: dict[str, str] = {}
 """Class names that may stand for several things otherwise, each with the reason."""
@@ -71,13 +71,13 @@ def gerunds(modules: Iterable[str]) -> list[str]:
 
 
 def long_signatures(trees: Mapping[str, ast.Module]) -> Iterator[str]:
-    """Functions with more than MOST_PARAMETERS parameters; self and cls do not count."""
+    """Functions with more than MAX_PARAMETERS parameters; self and cls do not count."""
     for module, tree in trees.items():
         for node in ast.walk(tree):
             if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef) and not _is_command(module, node.name):
                 names = [each.arg for each in (*node.args.posonlyargs, *node.args.args, *node.args.kwonlyargs)]
                 count = len(names) - (names[:1] in (["self"], ["cls"]))
-                if count > MOST_PARAMETERS:
+                if count > MAX_PARAMETERS:
                     yield f"{module}.{node.name}: {count}"
 
 

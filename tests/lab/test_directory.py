@@ -20,7 +20,7 @@ def test_other_names_are_refused_with_what_is_allowed(name: str) -> None:
 
 
 def test_every_socket_fits_under_the_longest_allowed_root(monkeypatch: pytest.MonkeyPatch) -> None:
-    root = Path("/" + "x" * (directory._LONGEST_ROOT - 3))
+    root = Path("/" + "x" * (directory._MAX_ROOT - 3))
     monkeypatch.setenv("LAMINA_LABS", str(root))
     node = lab_directory("a").node(63)
     sockets = [

@@ -11,7 +11,7 @@ import pytest
 from lamina.errors import BadInput
 from lamina_lab.kubelet.__main__ import settings
 from lamina_lab.kubelet.containers.entrypoints import PAUSE, program
-from lamina_lab.kubelet.containers.shim import LONGEST_LINE, ROTATE_BYTES, Log, find_program
+from lamina_lab.kubelet.containers.shim import MAX_LINE, ROTATE_BYTES, Log, find_program
 from lamina_lab.kubelet.model.records import Terminated, Waiting
 from lamina_lab.kubelet.pods import recovery
 from lamina_lab.kubelet.pods.probes import Probe, Tally, port_number
@@ -61,7 +61,7 @@ def test_last_lines_count_long_lines_once(count: int | None, expected: int) -> N
 async def test_a_log_is_rotated_and_read_as_one(tmp_path: Path) -> None:
     path = tmp_path / "0.log"
     log = Log(str(path))
-    log.feed("stdout", b"x" * (2 * LONGEST_LINE + 5) + b"\nrest")
+    log.feed("stdout", b"x" * (2 * MAX_LINE + 5) + b"\nrest")
     log.feed("stderr", b"other\n")
     filler = b"y" * 1000 + b"\n"
     for _ in range(ROTATE_BYTES // 1000):
@@ -70,7 +70,7 @@ async def test_a_log_is_rotated_and_read_as_one(tmp_path: Path) -> None:
     assert path.with_name("0.log.1").stat().st_size > ROTATE_BYTES
     chunks = [chunk async for chunk in logs.read(path, logs.LogRequest(), lambda: False)]
     shown = b"".join(chunks)
-    assert shown.startswith(b"x" * (2 * LONGEST_LINE + 5) + b"\nother\nresty")
+    assert shown.startswith(b"x" * (2 * MAX_LINE + 5) + b"\nother\nresty")
     assert shown.count(b"\n") == ROTATE_BYTES // 1000 + 2
 
 

@@ -14,7 +14,7 @@ import numpy as np
 from lamina.placement.packing.cluster import Ask, Cluster, as_bits
 from lamina.placement.packing.coefficients import Coefficients
 
-MOST_TRIES = 256
+MAX_TRIES = 256
 """Sets of GPUs compared for one pod on one node. Single GPUs need one try for each GPU that differs."""
 
 
@@ -52,7 +52,7 @@ def level(cluster: Cluster, policy: Coefficients, ask: Ask, row: int) -> tuple[f
     before = waste_of(cluster, policy, gpus, cpu, memory)
     best, chosen = -inf, 0
     for tried, places in enumerate(_choices(gpus, ask)):
-        if tried == MOST_TRIES:
+        if tried == MAX_TRIES:
             break
         after = [_with(gpu, ask) if i in places else gpu for i, gpu in enumerate(gpus)]
         gain = before - waste_of(cluster, policy, after, cpu - ask.cpu, memory - ask.memory)

@@ -4,7 +4,7 @@ import io
 import logging
 from random import Random
 
-from lamina.ports.log_format import LONGEST, LineFormatter
+from lamina.ports.log_format import MAX_MESSAGE, LineFormatter
 from tests.hostile_objects import values
 
 
@@ -31,7 +31,7 @@ def test_any_text_is_one_short_line() -> None:
     for _ in range(300):
         line = written(values.text(random, 100_000))
         assert line.endswith("\n") and line[:-1].isprintable()
-        assert len(line) < 10 * LONGEST + 100
+        assert len(line) < 10 * MAX_MESSAGE + 100
 
 
 def test_a_traceback_follows_its_message() -> None:

@@ -15,7 +15,7 @@ from bench.packing.replay import Policy
 from bench.packing.studies.study import COMPARED, FIRST_SEED, compare
 from bench.packing.traces import Nodes, Pod, capacity
 
-LONGEST = 12 * 3600
+MAX_LIFE = 12 * 3600
 LOAD = 1.2
 PART = 6
 
@@ -25,7 +25,7 @@ def churn(nodes: Nodes, pods: Sequence[Pod], policy: Policy, seed: int) -> float
     random = np.random.default_rng(seed)
     some = nodes.part(PART, random)
     full = capacity(some)
-    lives = np.clip([pod.deleted - pod.created for pod in pods], 1, LONGEST)
+    lives = np.clip([pod.deleted - pod.created for pod in pods], 1, MAX_LIFE)
     work = float(np.mean(lives * np.array([pod.asked for pod in pods])))
     pause = work / (LOAD * full)
     cluster = some.cluster(random.permutation(len(some.cpu)))
@@ -35,10 +35,10 @@ def churn(nodes: Nodes, pods: Sequence[Pod], policy: Policy, seed: int) -> float
 
     def until(time: float) -> None:
         nonlocal now, held
-        held += allocated * max(0.0, min(time, 2 * LONGEST) - max(now, LONGEST))
+        held += allocated * max(0.0, min(time, 2 * MAX_LIFE) - max(now, MAX_LIFE))
         now = time
 
-    while now < 2 * LONGEST:
+    while now < 2 * MAX_LIFE:
         number += 1
         come = now + float(random.exponential(pause))
         while leaving and leaving[0][0] <= come:
@@ -56,7 +56,7 @@ def churn(nodes: Nodes, pods: Sequence[Pod], policy: Policy, seed: int) -> float
             chooser.changed(found[0])
             allocated += pod.asked
             heapq.heappush(leaving, (come + float(lives[drawn]), number, *found, pod))
-    return held / LONGEST / full
+    return held / MAX_LIFE / full
 
 
 def run(report: Report, nodes: Nodes, pods: Sequence[Pod], seeds: int) -> Table:

@@ -23,7 +23,7 @@ static uint64_t waiting_for(uint64_t ns, uint64_t rate_ppm)
 
 uint64_t bucket_charge(uint64_t due, uint64_t now, int64_t ns, uint64_t rate_ppm, uint64_t blocked)
 {
-    uint64_t saved = waiting_for(BUCKET_SAVED_NS, rate_ppm) + (blocked < BLOCKED_MOST_NS ? blocked : BLOCKED_MOST_NS);
+    uint64_t saved = waiting_for(BUCKET_SAVED_NS, rate_ppm) + (blocked < MAX_BLOCKED_NS ? blocked : MAX_BLOCKED_NS);
     uint64_t lowest = now > saved ? now - saved : 0;
     uint64_t base = due > lowest ? due : lowest;
     if (ns >= 0) {

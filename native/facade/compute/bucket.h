@@ -16,7 +16,7 @@
 #include <stdint.h>
 
 #define BUCKET_SAVED_NS UINT64_C(25000000)
-#define BLOCKED_MOST_NS UINT64_C(500000000)
+#define MAX_BLOCKED_NS UINT64_C(500000000)
 #define BUCKET_WHOLE_PPM UINT64_C(1000000)
 
 /* `due` after `ns` of work are charged, or given back when negative. Saturates; `rate_ppm` is at least 1. `blocked`:

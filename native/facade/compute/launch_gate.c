@@ -20,8 +20,8 @@
  * turns, and the program knows in the next one, so with two the container has no work in some of its turns. With more,
  * it takes longer to stop, so more are allowed only where together they take MORE_NS. What a batch of many launches
  * took is less exact when several wait. */
-#define UNFINISHED_LEAST 2
-#define UNFINISHED_MOST 4
+#define MIN_UNFINISHED 2
+#define MAX_UNFINISHED 4
 #define MORE_NS UINT64_C(16000000)
 #define MANY_LAUNCHES 5
 #define NAP_NS UINT64_C(2000000)
@@ -102,9 +102,9 @@ static uint32_t most_unfinished(const struct meter_state *state, uint32_t size)
     uint64_t ns = state->each * size;
     if (!state->known)
         return 1;
-    if (size >= MANY_LAUNCHES || ns > MORE_NS / UNFINISHED_LEAST)
-        return UNFINISHED_LEAST;
-    return ns > MORE_NS / UNFINISHED_MOST ? (uint32_t)(MORE_NS / ns) : UNFINISHED_MOST;
+    if (size >= MANY_LAUNCHES || ns > MORE_NS / MIN_UNFINISHED)
+        return MIN_UNFINISHED;
+    return ns > MORE_NS / MAX_UNFINISHED ? (uint32_t)(MORE_NS / ns) : MAX_UNFINISHED;
 }
 
 /* Waits until the container may launch a batch, and most of what it launched before is done. Returns what was charged

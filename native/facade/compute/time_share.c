@@ -10,7 +10,7 @@
 
 #define UNLIKELY_REFUND_NS UINT64_C(1000000000)
 #define BIN_NS UINT64_C(1000000)
-#define MOST_DEFERRED_NS UINT64_C(10000000000) /* more is no time that was measured */
+#define MAX_DEFERRED_NS UINT64_C(10000000000) /* more is no time that was measured */
 
 /* Relaxed in these five: each word stands alone. It is a timestamp, a sum or a flag, and no other data is read because
  * of its value, so no order between words is needed. */
@@ -135,7 +135,7 @@ static void charge_deferred(int device, uint64_t now, uint64_t rate_ppm)
         (is_decided(now) && LOAD(facade_open()->arbiter->heartbeat) <= LOAD(compute->deferred_at)))
         return;
     uint64_t ns = EXCHANGE(compute->deferred_ns, 0);
-    charge_time(device, now, ns < MOST_DEFERRED_NS ? (int64_t)ns : (int64_t)MOST_DEFERRED_NS, rate_ppm);
+    charge_time(device, now, ns < MAX_DEFERRED_NS ? (int64_t)ns : (int64_t)MAX_DEFERRED_NS, rate_ppm);
 }
 
 uint64_t time_share_take(int device, uint64_t now, uint64_t ns)

@@ -13,10 +13,10 @@
 #include <time.h>
 
 /* A context on current GPUs takes 100 to 600 MiB. The process that finds out the cost reserves AMPLE meanwhile, or what
- * is left. LIKELY is charged where the driver gives no figure at all. A figure outside LEAST..MOST is not that of a
- * context; in the usage file anything may be written. */
-static const uint64_t AMPLE = UINT64_C(1) << 30, LIKELY = UINT64_C(512) << 20, LEAST = UINT64_C(16) << 20,
-                      MOST = UINT64_C(8) << 30;
+ * is left. LIKELY is charged where the driver gives no figure at all. A figure outside MIN_COST..MAX_COST is not that
+ * of a context; in the usage file anything may be written. */
+static const uint64_t AMPLE = UINT64_C(1) << 30, LIKELY = UINT64_C(512) << 20, MIN_COST = UINT64_C(16) << 20,
+                      MAX_COST = UINT64_C(8) << 30;
 
 enum { WAIT_MS = 30000, LOOK_FOR_DEAD_EVERY_MS = 50 };
 
@@ -28,7 +28,7 @@ static _Atomic uint64_t *learned_of(int device)
 static uint64_t known_cost(int device)
 {
     uint64_t cost = atomic_load(learned_of(device));
-    return cost >= LEAST && cost <= MOST ? cost : facade_open()->limits.devices[device].context_bytes;
+    return cost >= MIN_COST && cost <= MAX_COST ? cost : facade_open()->limits.devices[device].context_bytes;
 }
 
 /* What is reserved for a context of that cost. Another program may have a smaller one, so where the cost exceeds the
@@ -168,21 +168,21 @@ static uint64_t measure_growth(uint64_t before, uint64_t held_before, uint64_t a
 }
 
 /* What the context takes by the driver's figure for this process: as the agent tells it, or as found by our own pid. No
- * context is smaller than LEAST: then the figure is that of a process which has our pid in another namespace. */
+ * context is smaller than MIN_COST: then the figure is that of a process which has our pid in another namespace. */
 static bool measure_cost(const struct context_cost *cost, uint64_t *bytes)
 {
     uint64_t figure, held;
     if (cost->reported && agent_figure(cost->device, &figure, &held)) {
         *bytes =
             measure_growth(cost->reported_before, add_saturating(cost->reported_held, cost->reserved), figure, held);
-        if (*bytes >= LEAST)
+        if (*bytes >= MIN_COST)
             return true;
     }
     if (!driver_usage_of_process(cost->device, &figure))
         return false;
     held = reserved_by_process(cost->device);
     *bytes = measure_growth(cost->usage_before, add_saturating(cost->own_before, cost->reserved), figure, held);
-    return *bytes >= LEAST;
+    return *bytes >= MIN_COST;
 }
 
 /* A guess where there is no figure. The first context of a process makes it a newcomer to the driver's list; where it
@@ -192,7 +192,7 @@ static bool guess_cost(const struct context_cost *cost, uint64_t *bytes)
 {
     uint64_t used, known = cost->parallel ? LIKELY : known_cost(cost->device);
     unsigned newcomers = cost->listed ? driver_list_newcomers(cost->device, &cost->list_before, &used) : 0;
-    if (newcomers == 1 && used >= LEAST) {
+    if (newcomers == 1 && used >= MIN_COST) {
         *bytes = used;
         return true;
     }
@@ -203,7 +203,7 @@ static bool guess_cost(const struct context_cost *cost, uint64_t *bytes)
         return false;
     if (!cost->device_known || !driver_usage_of_device(cost->device, &used))
         return known == 0 && *bytes == LIKELY; /* no later context will find out more */
-    if (used < cost->device_before + LEAST || used - cost->device_before >= AMPLE)
+    if (used < cost->device_before + MIN_COST || used - cost->device_before >= AMPLE)
         return false; /* the next context finds out */
     *bytes = used - cost->device_before;
     return *bytes <= cost->reserved;
@@ -243,7 +243,7 @@ bool context_cost_correct(int device, uint64_t *bytes)
     if (reserved_managed_by_process(device) > 0 || !agent_figure(device, &figure, &held) || held < *bytes)
         return false;
     uint64_t rest = held - *bytes, cost = figure > rest ? figure - rest : 0;
-    if (cost < LEAST)
+    if (cost < MIN_COST)
         return false;
     if (cost > *bytes)
         reserve_beyond_limit(device, LAMINA_CONTEXT, cost - *bytes);

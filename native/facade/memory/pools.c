@@ -26,7 +26,7 @@ struct pool {
 /* The driver gives a pool's memory to programs in such units. */
 enum { UNIT = 512 };
 
-enum { SMALLEST_STEP = 2 << 20 };
+enum { MIN_STEP = 2 << 20 };
 
 /* Recursive, because before a refusal `reserve` has the pools refreshed by the thread that holds it. */
 static pthread_mutex_t lock = PTHREAD_RECURSIVE_MUTEX_INITIALIZER_NP;
@@ -98,9 +98,9 @@ static void refresh_pool(struct pool *pool)
 /* The driver gives freed memory back only once the program waits for the GPU, so one refresh may be too early. */
 static bool can_shrink(const struct pool *pool)
 {
-    if (pool->handle == NULL || pool->charged < SMALLEST_STEP)
+    if (pool->handle == NULL || pool->charged < MIN_STEP)
         return false;
-    return read_attribute(pool, CU_MEMPOOL_ATTR_USED_MEM_CURRENT) <= pool->charged - SMALLEST_STEP;
+    return read_attribute(pool, CU_MEMPOOL_ATTR_USED_MEM_CURRENT) <= pool->charged - MIN_STEP;
 }
 
 void pools_refresh(void)
@@ -223,11 +223,11 @@ static void undo_allocation(struct pool *pool, const struct request *request, CU
 static CUresult settle_growth(struct pool *pool, const struct request *request, uint64_t reserved, CUdeviceptr pointer)
 {
     ASSERT(pool->device >= 0 && !pool->managed);
-    ASSERT(step >= SMALLEST_STEP);
+    ASSERT(step >= MIN_STEP);
     uint64_t held = read_attribute(pool, CU_MEMPOOL_ATTR_RESERVED_MEM_CURRENT);
     uint64_t grown = held > pool->charged ? held - pool->charged : 0;
     CUresult result = reserve_adjust(pool->device, LAMINA_POOL, reserved, grown);
-    while (step > SMALLEST_STEP && grown % step != 0)
+    while (step > MIN_STEP && grown % step != 0)
         step /= 2; /* this driver's steps are smaller */
     if (result == CUDA_SUCCESS) {
         pool->charged += grown;

@@ -8,7 +8,7 @@
 
 #include <stdlib.h>
 
-enum { SMALLEST_BITS = 9, SIZES = 12 }; /* 512 bytes to 1 MiB */
+enum { MIN_BITS = 9, SIZES = 12 }; /* 512 bytes to 1 MiB */
 
 struct small_block {
     struct small_block *next; /* of those that are not in use */
@@ -58,12 +58,12 @@ void small_blocks_after_fork(void)
 static int32_t size_of(uint64_t bytes)
 {
     ASSERT(shares_a_block(bytes));
-    return bytes <= UINT64_C(1) << SMALLEST_BITS ? 0 : 64 - __builtin_clzll(bytes - 1) - SMALLEST_BITS;
+    return bytes <= UINT64_C(1) << MIN_BITS ? 0 : 64 - __builtin_clzll(bytes - 1) - MIN_BITS;
 }
 
 static int32_t pieces_of(int32_t size)
 {
-    return (int32_t)(DRIVER_BLOCK >> SMALLEST_BITS >> size);
+    return (int32_t)(DRIVER_BLOCK >> MIN_BITS >> size);
 }
 
 /* A piece of the block is taken or, with -1, free again. */

@@ -9,7 +9,7 @@
 
 #include <stdatomic.h>
 
-#define MOST_KEPT_FREE (UINT64_C(256) << 20)
+#define MAX_KEPT_FREE (UINT64_C(256) << 20)
 
 enum { CONCURRENT_MANAGED_ACCESS = 89 };
 
@@ -31,7 +31,7 @@ static uint64_t kept_free(const struct account *account, int device, uint64_t ph
 {
     if (!may_borrow(account, (uint32_t)device) || live_allowed(account, (uint32_t)device) <= physical)
         return 0;
-    return physical / 8 < MOST_KEPT_FREE ? physical / 8 : MOST_KEPT_FREE;
+    return physical / 8 < MAX_KEPT_FREE ? physical / 8 : MAX_KEPT_FREE;
 }
 
 bool spill_needed(int device)

@@ -29,7 +29,7 @@ struct object {
 };
 
 /* The smallest size and alignment of a mapping. */
-enum { SMALLEST_MAPPING = 1 << 16 };
+enum { MIN_MAPPING = 1 << 16 };
 
 /* Held during the driver's calls: another thread may map again at once what one thread unmaps. */
 static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
@@ -266,7 +266,7 @@ static void note_unmapped(CUdeviceptr from, CUdeviceptr to)
             free_if_unused(object);
         }
         ASSERT(!known || block.bytes > 0);
-        from += known ? block.bytes : SMALLEST_MAPPING;
+        from += known ? block.bytes : MIN_MAPPING;
     }
 }
 

@@ -147,11 +147,11 @@ struct list_call {
 
 static nvmlReturn_t granted_of(const struct list_call *call, unsigned int *count, nvmlDevice_t *devices)
 {
-    enum { MOST = 256 };
-    nvmlDevice_t all[MOST];
-    unsigned found = MOST, kept = 0;
+    enum { MAX_ENTRIES = 256 };
+    nvmlDevice_t all[MAX_ENTRIES];
+    unsigned found = MAX_ENTRIES, kept = 0;
     nvmlReturn_t result = count == NULL ? NVML_ERROR_INVALID_ARGUMENT : call->get(call, &found, all);
-    for (unsigned i = 0; result == NVML_SUCCESS && i < found && i < MOST; i++)
+    for (unsigned i = 0; result == NVML_SUCCESS && i < found && i < MAX_ENTRIES; i++)
         if (granted_entry(all[i]) >= 0)
             all[kept++] = all[i];
     if (result != NVML_SUCCESS)

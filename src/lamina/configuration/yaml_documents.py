@@ -13,7 +13,7 @@ import yaml
 from lamina.errors import BadInput
 
 _MERGE = "tag:yaml.org,2002:merge"
-_MOST_VALUES = 1_000_000
+_MAX_VALUES = 1_000_000
 """In one document, repetitions included. A dump of 5000 nodes and their pods is JSON."""
 _UNREADABLE = (yaml.YAMLError, ValueError, TypeError, LookupError, AttributeError, RecursionError)
 """What PyYAML raises for texts: besides its own errors, those of values that do not suit their tag, as in `!!int x`."""
@@ -96,12 +96,12 @@ def _check_size(documents: list[Any]) -> None:
         if not isinstance(value, dict | list):
             return 1
         if id(value) not in sizes:
-            sizes[id(value)] = _MOST_VALUES  # what a value that contains itself comes to
+            sizes[id(value)] = _MAX_VALUES  # what a value that contains itself comes to
             inside = value.values() if isinstance(value, dict) else value
             sizes[id(value)] = 1 + sum(size_of(each) for each in inside)
         return sizes[id(value)]
 
-    if size_of(documents) >= _MOST_VALUES:
+    if size_of(documents) >= _MAX_VALUES:
         raise ValueError("an anchor contains itself, or the document has too many values")
 
 

@@ -11,7 +11,7 @@ from lamina.core.quantities import parse_quantity
 from lamina.errors import BadInput
 
 _MIB = 1 << 20
-_MOST = 2**53
+_MAX_AMOUNT = 2**53
 """No amount is larger: arrays of integers hold it, and doubles hold it exactly."""
 
 
@@ -23,7 +23,7 @@ class HostSize(NamedTuple):
 
     def clamped(self) -> "HostSize":
         """The size with amounts from -2**53 to 2**53. The API server accepts any, such as 9E of CPU."""
-        return HostSize(*(max(-_MOST, min(amount, _MOST)) for amount in self))
+        return HostSize(*(max(-_MAX_AMOUNT, min(amount, _MAX_AMOUNT)) for amount in self))
 
 
 UNKNOWN_HOST = HostSize(128_000, 1_024_000)

@@ -10,7 +10,7 @@ from typing import Any
 from lamina.dra.claims import allocated
 
 PREPARED, CANNOT_PREPARE = "lamina.dev/Prepared", "lamina.dev/CannotPrepare"
-_LONGEST = 1024
+_MAX_MESSAGE = 1024
 
 
 def with_conditions(device: Mapping[str, Any]) -> dict[str, Any]:
@@ -44,7 +44,7 @@ def reported_devices(claim: Mapping[str, Any], driver: str, pool: str, failure: 
         "type": CANNOT_PREPARE if failure else PREPARED,
         "status": "True",
         "reason": "CannotPrepare" if failure else "Prepared",
-        "message": failure[:_LONGEST] or "the device is ready for the containers of the claim",
+        "message": failure[:_MAX_MESSAGE] or "the device is ready for the containers of the claim",
         "lastTransitionTime": when,
     }
     devices = {_key(entry): dict(entry) for entry in _status(claim).get("devices") or ()}

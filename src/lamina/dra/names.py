@@ -13,7 +13,7 @@ HAMI_DRIVER = "hami-core-gpu.project-hami.io"
 HAMI_TYPE = "hami-gpu"
 """The type of a GPU among HAMi's attributes."""
 MEMORY, CORES = "memory", "cores"
-_LONGEST = 200
+_MAX_NAME = 200
 
 
 def device_number(device: str) -> int | None:
@@ -30,7 +30,7 @@ def cdi_name(claim_uid: str, request: str) -> str:
 def slice_name(node: str, driver: str, number: int) -> str:
     """The name of a node's slice. A long node name is shortened, and a hash keeps it apart from similar ones."""
     tail = f"{driver}-{number}"
-    if len(node) + len(tail) >= _LONGEST:
+    if len(node) + len(tail) >= _MAX_NAME:
         node = f"{node[:100].rstrip('.-')}-{hashlib.sha256(node.encode()).hexdigest()[:16]}"
     return f"{node}-{tail}"
 

@@ -23,7 +23,7 @@ from lamina.dra.partitions import PartitionOptions
 _ARCHITECTURES = {5: "Maxwell", 6: "Pascal", 7: "Volta", 8: "Ampere", 9: "Hopper", 10: "Blackwell", 12: "Blackwell"}
 _LATER = {(7, 5): "Turing", (8, 9): "Ada Lovelace"}
 _BRANDS = ("Tesla", "Quadro", "GeForce", "Titan")
-_LONGEST = 64
+_MAX_TEXT = 64
 REFUSED = "lamina.dev/refused"
 """The key of the taint of a GPU that could not be prepared for a claim a short while ago."""
 _XID = re.compile(r"XID (\d+)")
@@ -230,7 +230,7 @@ def _taints(gpu: OfferedGpu, driver: str) -> dict[str, Any]:
 
 
 def _text(value: str) -> dict[str, str]:
-    return {"string": value[:_LONGEST]}
+    return {"string": value[:_MAX_TEXT]}
 
 
 def semantic_version(written: str) -> str:

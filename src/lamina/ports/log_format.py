@@ -6,7 +6,7 @@ length, so nothing in it can look like another line of the log or act on a termi
 
 import logging
 
-LONGEST = 4096
+MAX_MESSAGE = 4096
 """Characters of a message. The traceback of a defect, which follows its message, is not limited."""
 _FORMAT = "%(asctime)s %(levelname)s %(name)s: %(message)s"
 
@@ -18,7 +18,7 @@ class LineFormatter(logging.Formatter):
         super().__init__(_FORMAT)
 
     def formatMessage(self, record: logging.LogRecord) -> str:
-        message = record.message if len(record.message) <= LONGEST else f"{record.message[:LONGEST]}..."
+        message = record.message if len(record.message) <= MAX_MESSAGE else f"{record.message[:MAX_MESSAGE]}..."
         record.message = message if message.isprintable() else "".join(map(_escaped, message))
         return super().formatMessage(record)
 

@@ -17,7 +17,7 @@ from lamina.errors import LaminaError
 
 METRIC = "lamina_objects_set_aside"
 _REMEMBERED = 4096
-_LONGEST = 512
+_MAX_REASON = 512
 """Characters of a reason that are logged. A tenant may have written the rest."""
 _OFTEN, _SELDOM = 10, 100
 """An object that is set aside more often than the first is logged each time that is a multiple of the second."""
@@ -53,7 +53,7 @@ class SetAside:
 
         An error that was not raised on purpose is a defect, so it is logged with its traceback.
         """
-        reason = str(error)[:_LONGEST] or type(error).__name__
+        reason = str(error)[:_MAX_REASON] or type(error).__name__
         with self._lock:
             before = self._known.pop((kind, name), _Known("", 0))
             known = before.reason == reason

@@ -8,7 +8,7 @@ from tests.cluster.components.commands import Unavailable
 from tests.cluster.components.daemons import Daemon
 from tests.cluster.components.processes import Processes
 
-MOST_MIB = {"controller": 600, "admission": 600, "agent": 400, "mps": 300, "lamina-scheduler": 1000}
+MAX_MIB = {"controller": 600, "admission": 600, "agent": 400, "mps": 300, "lamina-scheduler": 1000}
 """What each may take, with its children."""
 
 
@@ -35,7 +35,7 @@ def changes(before: Mapping[str, Program], now: Mapping[str, Program]) -> list[s
             sentences.append(f"{name} has ended")
         elif program.pid != before[name].pid:
             sentences.append(f"{name} has started again")
-        most = next(mib for kind, mib in MOST_MIB.items() if name.startswith(kind))
+        most = next(mib for kind, mib in MAX_MIB.items() if name.startswith(kind))
         if program.mib > most:
             sentences.append(f"{name} takes {program.mib} MiB, more than {most}")
     return sentences

@@ -6,10 +6,10 @@ from typing import NamedTuple
 WARM_UP_S = 6.0
 """So long after its first work, a container is not measured yet: its program loads, and its first batches are short."""
 WINDOW_S = 20.0
-MOST_POINTS = 3.0
+MAX_POINTS = 3.0
 
 
-MOST_WAIT = 0.03
+MAX_WAIT = 0.03
 """A program that waits for a core launches late, and may miss as much of its GPU's time."""
 
 
@@ -32,10 +32,10 @@ class Fairness:
 
     `worst` is the largest difference so far in points, and `windows` says how many were compared. A window in which a
     process came or went says nothing, because the driver forgets what a process did that has ended. Nor does one with
-    less work than the cap in which the processes waited for a core for more than `MOST_WAIT` of the time.
+    less work than the cap in which the processes waited for a core for more than `MAX_WAIT` of the time.
     """
 
-    def __init__(self, window_s: float = WINDOW_S, most_points: float = MOST_POINTS) -> None:
+    def __init__(self, window_s: float = WINDOW_S, most_points: float = MAX_POINTS) -> None:
         self._window_s, self._most = window_s, most_points
         self._first: dict[str, float] = {}
         """When each container was first seen at work."""
@@ -62,7 +62,7 @@ class Fairness:
     def _compare(self, name: str, cap: int, before: _Window, after: _Window) -> list[str]:
         length_ns = (after.at_s - before.at_s) * 1e9
         got = 100 * (after.work.busy_ns - before.work.busy_ns) / length_ns
-        if got < cap and after.work.waited_ns - before.work.waited_ns > MOST_WAIT * length_ns:
+        if got < cap and after.work.waited_ns - before.work.waited_ns > MAX_WAIT * length_ns:
             return []
         self.windows += 1
         self.worst = max(self.worst, abs(got - cap))

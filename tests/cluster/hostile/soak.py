@@ -18,7 +18,7 @@ from tests.cluster import observation
 from tests.cluster.components.cluster import RealCluster
 from tests.cluster.components.commands import Unavailable
 from tests.cluster.components.processes import Processes
-from tests.cluster.hostile.components import MOST_MIB, changes, programs
+from tests.cluster.hostile.components import MAX_MIB, changes, programs
 from tests.cluster.hostile.fairness import Fairness, Work
 from tests.cluster.hostile.tenant import NAMESPACE, Tenant, attack_pod
 from tests.cluster.invariants import Observation, Settling, disagreements, over_committed
@@ -101,7 +101,7 @@ class HostileSoak:
 
     def _look_at_components(self) -> None:
         now = programs(self._lamina)
-        for kind in MOST_MIB:
+        for kind in MAX_MIB:
             most = max((each.mib for name, each in now.items() if name.startswith(kind)), default=0)
             self.most_mib[kind] = max(self.most_mib.get(kind, 0), most)
         self._note(changes(self._programs, now))

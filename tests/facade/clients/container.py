@@ -22,7 +22,7 @@ KERNEL_MS = 2
 SAVED_LAUNCHES = 100
 """Launches that use up the time which a container has saved before its first one."""
 LAUNCHES = 200
-LONGEST_S = 300
+MAX_RUN_S = 300
 
 
 def needs(*distributions: str) -> None:
@@ -97,7 +97,7 @@ class ClientContainer(Container):
         It counts from when the time is used up that was saved before. Too small a share is for `bench.compute` to find,
         because other tests make the program slower.
         """
-        done = self.run(*command, str(SAVED_LAUNCHES), str(LAUNCHES), timeout=LONGEST_S)
+        done = self.run(*command, str(SAVED_LAUNCHES), str(LAUNCHES), timeout=MAX_RUN_S)
         assert done.returncode == 0, done.stdout + done.stderr
         device, busy_ms = self.usage().devices[0], simgpu.read(self.folder / "machine").gpus[0].busy_ns / 1e6
         share = 100 * LAUNCHES * KERNEL_MS / int(done.stdout.split()[-1])
@@ -119,6 +119,6 @@ def program(name: str) -> list[str | Path]:
 
 def reported(box: Container, *command: str | Path) -> str:
     """What a program prints that ends well."""
-    done: subprocess.CompletedProcess[str] = box.run(*command, timeout=LONGEST_S)
+    done: subprocess.CompletedProcess[str] = box.run(*command, timeout=MAX_RUN_S)
     assert done.returncode == 0, done.stdout + done.stderr
     return done.stdout

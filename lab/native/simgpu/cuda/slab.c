@@ -7,7 +7,7 @@
 
 #include <stdlib.h>
 
-#define SMALLEST 512
+#define MIN_BLOCK 512
 #define SLAB_MAGIC 0x534c4142
 
 struct slab {
@@ -26,7 +26,7 @@ struct slab {
 static int class_of(size_t size)
 {
     int class = 0;
-    while ((size_t)SMALLEST << class < size)
+    while ((size_t)MIN_BLOCK << class < size)
         class++;
     return class;
 }
@@ -69,7 +69,7 @@ static struct slab *create_record(size_t piece)
 static struct slab *create_slab(CUcontext ctx, int class)
 {
     struct slab **spare = &ctx->dev->spare_slabs[class];
-    struct slab *s = *spare != NULL ? *spare : create_record((size_t)SMALLEST << class);
+    struct slab *s = *spare != NULL ? *spare : create_record((size_t)MIN_BLOCK << class);
     *spare = NULL;
     CUdeviceptr start = s != NULL ? arena_reserve(PAGE_BYTES) : 0;
     if (start == 0 || !reclaim_take(ctx->dev, (uint32_t)(PAGE_BYTES / MIB))) {

@@ -18,7 +18,7 @@ from lamina_lab.host.processes import die_with_parent
 
 # Like the back-off of a crashing container: short at first, then longer.
 FIRST_PAUSE_S = 0.5
-LONGEST_PAUSE_S = 10.0
+MAX_PAUSE_S = 10.0
 # A process that ran this long did not crash at startup, so the next pause is the first one again.
 STEADY_S = 30.0
 
@@ -42,7 +42,7 @@ async def keep_running(child: Child) -> None:
         if loop.time() - started > STEADY_S:
             pause = FIRST_PAUSE_S
         await asyncio.sleep(pause)
-        pause = min(2 * pause, LONGEST_PAUSE_S)
+        pause = min(2 * pause, MAX_PAUSE_S)
 
 
 async def _run_once(child: Child) -> None:

@@ -17,7 +17,7 @@ MARKER = "LAMINA_LAB"
 """The environment variable that every process of a lab carries. Its value is the lab's directory."""
 
 # The path of a Unix socket has at most 107 bytes. The longest one in a lab is a device plugin's: root + 56 bytes.
-_LONGEST_ROOT = 107 - 56
+_MAX_ROOT = 107 - 56
 _NAME = re.compile(r"[a-z0-9]([a-z0-9-]{0,18}[a-z0-9])?")
 
 
@@ -128,9 +128,9 @@ def lab_directory(name: str) -> LabDirectory:
     if _NAME.fullmatch(name) is None:
         raise BadInput(f"{name!r} is not a valid lab name; use up to 20 lower-case letters, digits and inner hyphens")
     root = labs_root() / name
-    if len(os.fsencode(root)) > _LONGEST_ROOT:
+    if len(os.fsencode(root)) > _MAX_ROOT:
         raise BadInput(
-            f"the path {root} is longer than {_LONGEST_ROOT} bytes, which is too long for the lab's sockets; "
+            f"the path {root} is longer than {_MAX_ROOT} bytes, which is too long for the lab's sockets; "
             "set LAMINA_LABS to a shorter path"
         )
     return LabDirectory(root)

@@ -8,7 +8,7 @@ from lamina.ports.clock import Clock
 log = logging.getLogger(__name__)
 
 FIRST_PAUSE_S = 0.2
-LONGEST_PAUSE_S = 30.0
+MAX_PAUSE_S = 30.0
 _STEADY_S = 60.0
 """After a run of this length, the next pause is the first one again."""
 
@@ -26,4 +26,4 @@ async def supervise(name: str, work: Callable[[], Awaitable[None]], clock: Clock
         if clock.monotonic() - started >= _STEADY_S:
             pause = FIRST_PAUSE_S
         await clock.sleep(pause)
-        pause = min(LONGEST_PAUSE_S, pause * 2)
+        pause = min(MAX_PAUSE_S, pause * 2)

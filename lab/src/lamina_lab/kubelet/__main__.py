@@ -12,7 +12,7 @@ from lamina_lab.kubelet.containers.environment import assignments
 from lamina_lab.kubelet.kubelet import Kubelet
 from lamina_lab.kubelet.model.settings import Settings
 
-LONGEST_SOCKET = 107  # bytes in the path of a Unix socket
+MAX_SOCKET_PATH = 107  # bytes in the path of a Unix socket
 
 
 def settings(words: Sequence[str]) -> Settings:
@@ -42,8 +42,8 @@ def settings(words: Sequence[str]) -> Settings:
     parser.add_argument("--memory-mib", type=int, default=256 * 1024)
     given = parser.parse_args(words)
     for socket in (given.socket, given.kubelet_dir / "device-plugins" / "kubelet.sock"):
-        if len(bytes(socket)) > LONGEST_SOCKET:
-            raise BadInput(f"{socket} is too long for a socket, which allows at most {LONGEST_SOCKET} bytes")
+        if len(bytes(socket)) > MAX_SOCKET_PATH:
+            raise BadInput(f"{socket} is too long for a socket, which allows at most {MAX_SOCKET_PATH} bytes")
     try:
         return Settings(
             node=given.node,

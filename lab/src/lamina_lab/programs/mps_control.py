@@ -29,7 +29,7 @@ from typing import NamedTuple
 PIPE = Path(os.environ.get("CUDA_MPS_PIPE_DIRECTORY", "/tmp/nvidia-mps"))
 LOG = Path(os.environ.get("CUDA_MPS_LOG_DIRECTORY", "/var/log/nvidia-mps"))
 MULTI_USER = "-multiuser-server"
-MOST_CLIENTS = 48
+MAX_CLIENTS = 48
 NOT_READY, TOO_MANY, CONNECTION_FAILED = 807, 808, 805
 _UNITS = {"": 1 / (1 << 20), "K": 1 / 1024, "M": 1.0, "G": 1024.0}
 _AMOUNT = re.compile(r"([0-9]+)([KMG]?)B?")
@@ -166,7 +166,7 @@ class Daemon:
         refused = 0
         if any(client.failed for client in self.clients.values()):
             refused = NOT_READY
-        elif self.quitting or len(self.clients) >= MOST_CLIENTS:
+        elif self.quitting or len(self.clients) >= MAX_CLIENTS:
             refused = CONNECTION_FAILED if self.quitting else TOO_MANY
         elif not self.start_server(client.user):
             refused = CONNECTION_FAILED

@@ -19,8 +19,8 @@ from lamina.errors import BadInput
 
 MAX_GPUS = 16
 MAX_NVLINKS = 18
-LONGEST_SLICE_US = 33_000
-LONGEST_SWITCH_US = 10_000
+MAX_SLICE_US = 33_000
+MAX_SWITCH_US = 10_000
 _DRIVER = re.compile(r"\d{3}(\.\d{1,3}){1,2}")
 _CUDA = re.compile(r"(\d{1,2})\.(\d)")
 _BUS_ID = re.compile(r"([0-9A-F]{8}):([0-9A-F]{2}):([0-1][0-9A-F])\.[0-7]", re.IGNORECASE)
@@ -140,12 +140,10 @@ def _check_spec(where: str, spec: GpuSpec) -> None:
         raise BadInput(f"{where}.bridge is {spec.bridge}; it must be 0 to {MAX_GPUS}")
     if spec.nvlinks is not None and not 0 <= spec.nvlinks <= MAX_NVLINKS:
         raise BadInput(f"{where}.nvlinks is {spec.nvlinks}; it must be 0 to {MAX_NVLINKS}")
-    if spec.time_slice_us != 0 and not 100 <= spec.time_slice_us <= LONGEST_SLICE_US:
-        raise BadInput(
-            f"{where}.timeSliceUs is {spec.time_slice_us}; it must be 100 to {LONGEST_SLICE_US}, or 0 for 2 ms"
-        )
-    if not 0 <= spec.switch_us <= LONGEST_SWITCH_US:
-        raise BadInput(f"{where}.switchUs is {spec.switch_us}; it must be 0 to {LONGEST_SWITCH_US}")
+    if spec.time_slice_us != 0 and not 100 <= spec.time_slice_us <= MAX_SLICE_US:
+        raise BadInput(f"{where}.timeSliceUs is {spec.time_slice_us}; it must be 100 to {MAX_SLICE_US}, or 0 for 2 ms")
+    if not 0 <= spec.switch_us <= MAX_SWITCH_US:
+        raise BadInput(f"{where}.switchUs is {spec.switch_us}; it must be 0 to {MAX_SWITCH_US}")
     if spec.numa is not None and spec.numa < 0:
         raise BadInput(f"{where}.numa is {spec.numa}; it must not be negative")
 

@@ -9,7 +9,7 @@ import pynvml
 from lamina_lab.smi.machine import SmiGpu, SmiMigDevice, ask
 
 _NO_DEVICES = "No MIG-enabled devices found."
-_MOST = 8
+_MAX_INSTANCES = 8
 
 
 def list_lines(devices: Sequence[SmiMigDevice]) -> list[str]:
@@ -152,8 +152,8 @@ def set_mode(gpus: Sequence[SmiGpu], on: bool) -> tuple[list[str], bool]:
 
 
 def _instances(handle: Any, profile: int) -> list[Any]:
-    count = ctypes.c_uint(_MOST)
-    handles = (pynvml.c_nvmlGpuInstance_t * _MOST)()
+    count = ctypes.c_uint(_MAX_INSTANCES)
+    handles = (pynvml.c_nvmlGpuInstance_t * _MAX_INSTANCES)()
     pynvml.nvmlDeviceGetGpuInstances(handle, profile, handles, ctypes.byref(count))
     return list(handles[: count.value])
 

@@ -18,7 +18,7 @@ from lamina.core.sharing import GPU, MPS_CLIENTS, SHARED, ReplicaSharing, Replic
 from lamina.errors import BadInput
 
 PREFIX = "nvidia.com/"
-LONGEST = 63
+MAX_NAME = 63
 _CDI_PREFIX = "cdi.k8s.io/"
 DEFAULT_MPS_ROOT = "/run/nvidia/mps"
 _DEVICE = re.compile(r"[0-9]+(:[0-9]+)?|(GPU|MIG)-[0-9a-fA-F-]{36}|MIG-GPU-[0-9a-fA-F-]{36}/[0-9]+/[0-9]+")
@@ -191,8 +191,8 @@ def _replicated(
 def resource_name(written: str, where: str) -> str:
     """The name with NVIDIA's prefix, which may be left out. Raises BadInput for one that is too long."""
     name = written if written.startswith(PREFIX) else PREFIX + written
-    if len(name) > LONGEST:
-        raise BadInput(f"{where}: the resource name {name} must have at most {LONGEST} characters, got {len(name)}")
+    if len(name) > MAX_NAME:
+        raise BadInput(f"{where}: the resource name {name} must have at most {MAX_NAME} characters, got {len(name)}")
     return name
 
 

@@ -16,7 +16,7 @@ from lamina.controller.scheduling.scores import Integers
 from lamina.placement import NodeNames
 
 _KEPT = 16
-_SHORTEST = 100
+_MIN_NAMES = 100
 """Names; shorter lists are read again."""
 _FIELD = b',"NodeNames":'
 """What kube-scheduler writes before the list, which is the last field of its requests."""
@@ -101,7 +101,7 @@ class NodeLists:
 
     def _known(self, names: list[str]) -> _KnownList | None:
         """The list in its kept form; None for one that is too short to be kept."""
-        if len(names) < _SHORTEST:
+        if len(names) < _MIN_NAMES:
             return None
         for known in self._kept:
             if known.names is names:
@@ -110,7 +110,7 @@ class NodeLists:
 
     def _keep(self, text: bytes, names: NodeNames) -> _KnownList:
         known = _KnownList(text, names)
-        if len(names) >= _SHORTEST:
+        if len(names) >= _MIN_NAMES:
             self._kept.appendleft(known)
         return known
 

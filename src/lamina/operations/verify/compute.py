@@ -12,7 +12,7 @@ POINTS = 2.0
 IDLE_POINTS = 10.0
 """What a program without limits may leave unused, in percent of the GPU's time, before shares cannot be measured."""
 KERNEL_MS = 1.0
-SHORTEST = 0.9
+MIN_KERNEL = 0.9
 """Of KERNEL_MS, on average over a batch; a GPU whose clock ticks once a millisecond ends the first kernel early."""
 PAIR = (30, 60)
 _SHARES = "share of the GPU's time"
@@ -66,7 +66,7 @@ def _judged(what: str, share: int, got: Mapping[str, float]) -> CheckResult:
 
 def _with_kernels_of_full_length(row: CheckResult, kernel_ms: float) -> CheckResult:
     """The row, without its figure if kernels ended early: then their number says nothing about the GPU's time."""
-    if kernel_ms >= SHORTEST * KERNEL_MS:
+    if kernel_ms >= MIN_KERNEL * KERNEL_MS:
         return row
     note = f"kernels of {KERNEL_MS:g} ms ended after {kernel_ms:.2g} ms, so the driver did not run them in full"
     return untested(row.check, row.what, note)

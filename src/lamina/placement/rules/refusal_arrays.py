@@ -16,7 +16,7 @@ from lamina.placement.state.table import Bools, Columns, Ints, NodeTable
 
 Codes = NDArray[np.int8]
 TAKES, ABSENT = 127, -1
-_MOST = 1 << 62
+_MAX_AMOUNT = 1 << 62
 """More than any GPU has, and still a number of the columns."""
 
 
@@ -58,7 +58,7 @@ def _codes_by_mode(
 def _shared_codes(container: ContainerRequest, selector: GpuSelector | None, columns: Columns) -> Codes:
     """For shares of GPUs that are not partitioned: SIZE where even an idle GPU is too small, QUOTA where quotas leave
     too little."""
-    memory, cores = needed_memory(container, columns), min(container.cores, _MOST)
+    memory, cores = needed_memory(container, columns), min(container.cores, _MAX_AMOUNT)
     alone = columns.capacity - memory < container.sharing.alone_below_mib
     if container.exclusive:
         alone[:] = True
@@ -81,11 +81,11 @@ def _shared_codes(container: ContainerRequest, selector: GpuSelector | None, col
 
 
 def _beyond_quotas(container: ContainerRequest, room: QuotaRoom, memory: Ints, columns: Columns) -> Bools:
-    """Where `room` does not take the share. No column has more than `_MOST`."""
+    """Where `room` does not take the share. No column has more than `_MAX_AMOUNT`."""
     beyond = np.full(memory.shape, not room.takes(0, container.cores), np.bool_)
     if room.memory is not None:
         counted = np.minimum(memory, columns.memory) if container.whole else memory
-        beyond |= (counted > 0) & (counted > min(room.memory.left, _MOST - 1))
+        beyond |= (counted > 0) & (counted > min(room.memory.left, _MAX_AMOUNT - 1))
     return beyond
 
 
@@ -116,7 +116,7 @@ def _no_slot(container: ContainerRequest, columns: Columns) -> Bools:
 def needed_memory(container: ContainerRequest, columns: Columns) -> Ints:
     """`ContainerRequest.memory_on` for each cell."""
     if container.memory_mib is not None:
-        return np.full(columns.capacity.shape, min(container.memory_mib, _MOST), np.int64)
+        return np.full(columns.capacity.shape, min(container.memory_mib, _MAX_AMOUNT), np.int64)
     if container.memory_percent is None:
         raise ValueError(f"the request of {container.container} names neither memory nor a percentage")
     needed: Ints = np.maximum(1, columns.capacity * container.memory_percent // 100)

@@ -14,7 +14,7 @@ from lamina.ports.kube.resources import EVENTS, Resource
 log = logging.getLogger(__name__)
 
 _REMEMBERED = 4096
-_LONGEST = 1024
+_MAX_MESSAGE = 1024
 """Characters of a message that the API accepts."""
 
 
@@ -51,7 +51,7 @@ class EventRecorder:
         try:
             if count and await self._counted(namespace, name, count + 1):
                 return
-            event = self._event(resource, meta, reason, message[:_LONGEST], warning=warning)
+            event = self._event(resource, meta, reason, message[:_MAX_MESSAGE], warning=warning)
             await self._kube.create(EVENTS, {"metadata": {"name": name, "namespace": namespace}, **event})
         except AlreadyExists:
             await self._again(namespace, name)

@@ -21,7 +21,7 @@ from lamina.ports.kubelet.podresources_pb2_grpc import PodResourcesListerStub
 from lamina.ports.kubelet.servers import PLUGIN_FOLDER
 
 _TIMEOUT_S = 10.0
-_LARGEST = 64 * 1024 * 1024
+_MAX_ANSWER = 64 * 1024 * 1024
 """Bytes of an answer; a full node with many resources passes gRPC's 4 MiB."""
 
 
@@ -51,7 +51,7 @@ class KubeletPodResources:
     async def holders(self, resources: Collection[str]) -> tuple[Holder, ...]:
         try:
             async with grpc.aio.insecure_channel(
-                f"unix:{self._socket}", options=[("grpc.max_receive_message_length", _LARGEST)]
+                f"unix:{self._socket}", options=[("grpc.max_receive_message_length", _MAX_ANSWER)]
             ) as channel:
                 answer = await PodResourcesListerStub(channel).List(
                     messages.ListPodResourcesRequest(), timeout=_TIMEOUT_S

@@ -42,7 +42,7 @@ async def register(plugin_folder: Path, *, endpoint: str, resource: str, options
         raise Outside(f"kubelet does not take the registration of {resource}: {error.details()}") from error
 
 
-_LONGEST = 107
+_MAX_SOCKET_PATH = 107
 
 
 @asynccontextmanager
@@ -60,8 +60,8 @@ async def serving_at(server: grpc.aio.Server, socket: Path, what: str) -> AsyncI
 
     Raises BadInput for a long path, Outside if refused.
     """
-    if len(os.fsencode(socket)) > _LONGEST:
-        raise BadInput(f"the socket path {socket} must have at most {_LONGEST} bytes")
+    if len(os.fsencode(socket)) > _MAX_SOCKET_PATH:
+        raise BadInput(f"the socket path {socket} must have at most {_MAX_SOCKET_PATH} bytes")
     if not socket.parent.is_dir():
         raise Outside(f"kubelet's folder of {what}, {socket.parent}, is not there")
     try:

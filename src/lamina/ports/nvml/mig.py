@@ -13,7 +13,7 @@ from lamina.core.mig_cards import mig_card
 from lamina.errors import Outside
 from lamina.ports.nvml.protocol import MigAttributes, MigInstanceFacts
 
-_MOST = 8
+_MAX_INSTANCES = 8
 """GPU instances of one profile."""
 _HALF_MADE = ("", 0, None)
 
@@ -56,7 +56,7 @@ def _reported_card(handle: Any) -> MigCard:
 
 
 def _placements(handle: Any, profile: int) -> list[Any]:
-    count = ctypes.c_uint(2 * _MOST)
+    count = ctypes.c_uint(2 * _MAX_INSTANCES)
     found = (nvml.c_nvmlGpuInstancePlacement_t * count.value)()
     nvml.nvmlDeviceGetGpuInstancePossiblePlacements(handle, profile, found, ctypes.byref(count))
     return list(found[: count.value])
@@ -78,8 +78,8 @@ def instances(handle: Any) -> tuple[MigInstanceFacts, ...]:
 
 def _of_profile(handle: Any, profile: int) -> list[Any]:
     """The GPU's instances of a profile; none where the driver is older than the profile."""
-    count = ctypes.c_uint(_MOST)
-    found = (nvml.c_nvmlGpuInstance_t * _MOST)()
+    count = ctypes.c_uint(_MAX_INSTANCES)
+    found = (nvml.c_nvmlGpuInstance_t * _MAX_INSTANCES)()
     try:
         nvml.nvmlDeviceGetGpuInstances(handle, profile, found, ctypes.byref(count))
     except nvml.NVMLError as error:
@@ -187,8 +187,8 @@ def destroy(handle: Any, ident: int) -> None:
 
 
 def _computes(instance: Any, index: int) -> list[Any]:
-    count = ctypes.c_uint(_MOST)
-    handles = (nvml.c_nvmlComputeInstance_t * _MOST)()
+    count = ctypes.c_uint(_MAX_INSTANCES)
+    handles = (nvml.c_nvmlComputeInstance_t * _MAX_INSTANCES)()
     try:
         info = nvml.nvmlGpuInstanceGetComputeInstanceProfileInfo(instance, index, 0, version=1)
         nvml.nvmlGpuInstanceGetComputeInstances(instance, info.id, handles, ctypes.byref(count))

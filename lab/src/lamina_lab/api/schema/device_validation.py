@@ -12,20 +12,20 @@ from lamina_lab.kubernetes.quantities import parse
 
 _LABEL = re.compile("[a-z0-9]([-a-z0-9]*[a-z0-9])?")
 _NAME_RULE = "a lowercase RFC 1123 label must consist of lower case alphanumeric characters or '-'"
-_MOST_REQUESTS = _MOST_CONSTRAINTS = _MOST_CONFIGS = 32
-_MOST_ALTERNATIVES = 8
-_MOST_RESERVED = 256
-_MOST_DEVICES, _MOST_COMPLEX_DEVICES = 128, 64
-_MOST_COUNTER_SETS, _MOST_COUNTERS, _MOST_CONSUMED_SETS = 8, 32, 2
-_MOST_ATTRIBUTES, _MOST_TAINTS, _MOST_CONDITIONS, _MOST_VALUES = 32, 16, 4, 10
-_LONGEST_ATTRIBUTE = 64
+_MAX_REQUESTS = _MAX_CONSTRAINTS = _MAX_CONFIGS = 32
+_MAX_ALTERNATIVES = 8
+_MAX_RESERVED = 256
+_MAX_DEVICES, _MAX_COMPLEX_DEVICES = 128, 64
+_MAX_COUNTER_SETS, _MAX_COUNTERS, _MAX_CONSUMED_SETS = 8, 32, 2
+_MAX_ATTRIBUTES, _MAX_TAINTS, _MAX_CONDITIONS, _MAX_VALUES = 32, 16, 4, 10
+_MAX_ATTRIBUTE = 64
 _EFFECTS = ("None", "NoExecute", "NoSchedule")
 _PLACES = ("allNodes", "nodeName", "nodeSelector", "perDeviceNodeSelection")
 
 
 def claim(obj: Object) -> list[StatusCause]:
     reserved = (obj.get("status") or {}).get("reservedFor") or ()
-    return _claim_spec(obj.get("spec") or {}, "spec") + _at_most(reserved, _MOST_RESERVED, "status.reservedFor")
+    return _claim_spec(obj.get("spec") or {}, "spec") + _at_most(reserved, _MAX_RESERVED, "status.reservedFor")
 
 
 def template(obj: Object) -> list[StatusCause]:
@@ -49,8 +49,8 @@ def resource_slice(obj: Object) -> list[StatusCause]:
     if sum(bool(spec.get(place)) for place in _PLACES) != 1:
         listed = ", ".join(f"`{place}`" for place in _PLACES)
         causes.append(invalid_value("spec", "", f"exactly one of {listed} is required"))
-    limit = _MOST_COMPLEX_DEVICES if any(map(_is_complex, devices)) else _MOST_DEVICES
-    causes += _at_most(devices, limit, "spec.devices") + _at_most(sets, _MOST_COUNTER_SETS, "spec.sharedCounters")
+    limit = _MAX_COMPLEX_DEVICES if any(map(_is_complex, devices)) else _MAX_DEVICES
+    causes += _at_most(devices, limit, "spec.devices") + _at_most(sets, _MAX_COUNTER_SETS, "spec.sharedCounters")
     causes += _unique_names(devices, "spec.devices") + _unique_names(sets, "spec.sharedCounters")
     for at, entry in enumerate(sets):
         causes += _counters(entry, f"spec.sharedCounters[{at}]")
@@ -66,12 +66,12 @@ def taint_rule(obj: Object) -> list[StatusCause]:
 def _claim_spec(spec: Mapping[str, Any], at: str) -> list[StatusCause]:
     devices = spec.get("devices") or {}
     requests, where = devices.get("requests") or [], f"{at}.devices"
-    causes = _at_most(requests, _MOST_REQUESTS, f"{where}.requests") + _unique_names(requests, f"{where}.requests")
+    causes = _at_most(requests, _MAX_REQUESTS, f"{where}.requests") + _unique_names(requests, f"{where}.requests")
     known = set()
     for number, request in enumerate(requests):
         known |= {request.get("name"), *_sub_names(request)}
         causes += _request(request, f"{where}.requests[{number}]")
-    for field, limit in (("constraints", _MOST_CONSTRAINTS), ("config", _MOST_CONFIGS)):
+    for field, limit in (("constraints", _MAX_CONSTRAINTS), ("config", _MAX_CONFIGS)):
         entries = devices.get(field) or []
         causes += _at_most(entries, limit, f"{where}.{field}")
         for number, entry in enumerate(entries):
@@ -95,7 +95,7 @@ def _request(request: Mapping[str, Any], at: str) -> list[StatusCause]:
         return [required(at, "exactly one of `exactly` or `firstAvailable` is required")]
     if exact:
         return _wanted(exact, f"{at}.exactly")
-    causes = _at_most(alternatives, _MOST_ALTERNATIVES, f"{at}.firstAvailable")
+    causes = _at_most(alternatives, _MAX_ALTERNATIVES, f"{at}.firstAvailable")
     causes += _unique_names(alternatives, f"{at}.firstAvailable")
     for number, alternative in enumerate(alternatives):
         causes += _wanted(alternative, f"{at}.firstAvailable[{number}]")
@@ -136,11 +136,11 @@ def _is_complex(device: Mapping[str, Any]) -> bool:
 
 def _device(device: Mapping[str, Any], at: str) -> list[StatusCause]:
     attributes, capacity = device.get("attributes") or {}, device.get("capacity") or {}
-    causes = _at_most([*attributes, *capacity], _MOST_ATTRIBUTES, f"{at}.attributes and capacity")
-    causes += _at_most(device.get("taints") or (), _MOST_TAINTS, f"{at}.taints")
-    causes += _at_most(device.get("consumesCounters") or (), _MOST_CONSUMED_SETS, f"{at}.consumesCounters")
+    causes = _at_most([*attributes, *capacity], _MAX_ATTRIBUTES, f"{at}.attributes and capacity")
+    causes += _at_most(device.get("taints") or (), _MAX_TAINTS, f"{at}.taints")
+    causes += _at_most(device.get("consumesCounters") or (), _MAX_CONSUMED_SETS, f"{at}.consumesCounters")
     for field in ("bindingConditions", "bindingFailureConditions"):
-        causes += _at_most(device.get(field) or (), _MOST_CONDITIONS, f"{at}.{field}")
+        causes += _at_most(device.get(field) or (), _MAX_CONDITIONS, f"{at}.{field}")
     for name, value in attributes.items():
         causes += _attribute(value, f"{at}.attributes[{name}]")
     for name, entry in capacity.items():
@@ -164,8 +164,8 @@ def _attribute(value: Mapping[str, Any], at: str) -> list[StatusCause]:
     if len(given) != 1:
         return [invalid_value(at, dict(value), "exactly one value must be specified")]
     text = value[given[0]]
-    if isinstance(text, str) and len(text) > _LONGEST_ATTRIBUTE:
-        return [invalid_value(at, text, f"may not be more than {_LONGEST_ATTRIBUTE} bytes")]
+    if isinstance(text, str) and len(text) > _MAX_ATTRIBUTE:
+        return [invalid_value(at, text, f"may not be more than {_MAX_ATTRIBUTE} bytes")]
     return []
 
 
@@ -182,7 +182,7 @@ def _capacity(entry: Mapping[str, Any], at: str, *, shareable: bool) -> list[Sta
     if (allowed or values) and default is None:
         return [required(f"{where}.default")]
     if values:
-        causes = _at_most(values, _MOST_VALUES, f"{where}.validValues")
+        causes = _at_most(values, _MAX_VALUES, f"{where}.validValues")
         return causes + ([] if default in values else [invalid_value(f"{where}.default", default, "not a valid value")])
     if not allowed:
         return []
@@ -200,7 +200,7 @@ def _capacity(entry: Mapping[str, Any], at: str, *, shareable: bool) -> list[Sta
 
 def _counters(entry: Mapping[str, Any], at: str) -> list[StatusCause]:
     found = entry.get("counters") or {}
-    return _at_most(found, _MOST_COUNTERS, f"{at}.counters") if found else [required(f"{at}.counters")]
+    return _at_most(found, _MAX_COUNTERS, f"{at}.counters") if found else [required(f"{at}.counters")]
 
 
 def _unique_names(entries: Sequence[Mapping[str, Any]], at: str) -> list[StatusCause]:

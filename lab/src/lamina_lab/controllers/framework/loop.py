@@ -20,7 +20,7 @@ log = logging.getLogger(__name__)
 
 RESYNC_S = 30.0
 WORKERS = 4
-_FIRST_PAUSE_S, _LONGEST_PAUSE_S = 0.02, 30.0
+_FIRST_PAUSE_S, _MAX_PAUSE_S = 0.02, 30.0
 
 
 class Reconciler(Protocol):
@@ -102,4 +102,4 @@ class ControllerLoop:
                 self._queue.add_after(key, again)
             return
         failures = self._failures[key] = self._failures.get(key, 0) + 1
-        self._queue.add_after(key, min(_LONGEST_PAUSE_S, _FIRST_PAUSE_S * 2.0 ** (failures - 1)))
+        self._queue.add_after(key, min(_MAX_PAUSE_S, _FIRST_PAUSE_S * 2.0 ** (failures - 1)))

@@ -12,7 +12,7 @@ from lamina_lab.controllers.framework.pod_template import pod_from
 from lamina_lab.controllers.replicaset import plan
 from lamina_lab.kubernetes import objects
 
-_FIRST_PAUSE_S, _LONGEST_PAUSE_S = 1.0, 60.0
+_FIRST_PAUSE_S, _MAX_PAUSE_S = 1.0, 60.0
 
 
 class Refusal(Struct):
@@ -104,7 +104,7 @@ class ReplicaSetController:
         before = self._refusals.get(key)
         generation = replica_set["metadata"].get("generation", 0)
         times = before.times + 1 if before and not made.count and before.generation == generation else 0
-        pause = min(_LONGEST_PAUSE_S, _FIRST_PAUSE_S * 2.0**times)
+        pause = min(_MAX_PAUSE_S, _FIRST_PAUSE_S * 2.0**times)
         due = self._executor.clock.monotonic() + pause
         self._refusals[key] = Refusal(made.failure, times, due, generation)
         return [pause]

@@ -26,7 +26,7 @@ from typing import Any, NoReturn
 PR_SET_PDEATHSIG = 1
 PR_SET_CHILD_SUBREAPER = 36
 ORPHAN_GRACE_S = 2.0
-LONGEST_LINE = 16 * 1024  # as containerd splits lines
+MAX_LINE = 16 * 1024  # as containerd splits lines
 ROTATE_BYTES = 16 * 1024 * 1024  # one older file is kept, so that a container cannot fill the disk with its log
 KILL_PASSES = 200  # a tree that forks faster than it can be killed is left to the kubelet
 
@@ -50,9 +50,9 @@ class Log:
         lines = (self._rest.pop(stream, b"") + data).split(b"\n")
         rest = lines.pop()
         entries = [self._entry(stream, b"F", line) for line in lines]
-        while len(rest) >= LONGEST_LINE:
-            entries.append(self._entry(stream, b"P", rest[:LONGEST_LINE]))
-            rest = rest[LONGEST_LINE:]
+        while len(rest) >= MAX_LINE:
+            entries.append(self._entry(stream, b"P", rest[:MAX_LINE]))
+            rest = rest[MAX_LINE:]
         if rest:
             self._rest[stream] = rest
         self._write(b"".join(entries))

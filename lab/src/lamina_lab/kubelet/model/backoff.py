@@ -3,9 +3,9 @@
 from msgspec import Struct
 
 CRASH_FIRST_S = 1.0
-CRASH_LONGEST_S = 30.0
+MAX_CRASH_PAUSE_S = 30.0
 RETRY_FIRST_S = 2.0
-RETRY_LONGEST_S = 10.0
+MAX_RETRY_PAUSE_S = 10.0
 
 
 class CrashBackoff(Struct):
@@ -24,11 +24,11 @@ class CrashBackoff(Struct):
     def restarting(self, finished_at: float, now: float) -> None:
         """The container that ended at `finished_at` is being restarted."""
         fresh = self.delay_s == 0 or self._forgotten(finished_at)
-        self.delay_s = CRASH_FIRST_S if fresh else min(self.delay_s * 2, CRASH_LONGEST_S)
+        self.delay_s = CRASH_FIRST_S if fresh else min(self.delay_s * 2, MAX_CRASH_PAUSE_S)
         self.last_start = now
 
     def _forgotten(self, finished_at: float) -> bool:
-        return finished_at - self.last_start > 2 * CRASH_LONGEST_S
+        return finished_at - self.last_start > 2 * MAX_CRASH_PAUSE_S
 
 
 class RetryBackoff(Struct):
@@ -38,7 +38,7 @@ class RetryBackoff(Struct):
     not_before: float = 0.0
 
     def failed(self, now: float) -> None:
-        self.delay_s = RETRY_FIRST_S if self.delay_s == 0 else min(self.delay_s * 2, RETRY_LONGEST_S)
+        self.delay_s = RETRY_FIRST_S if self.delay_s == 0 else min(self.delay_s * 2, MAX_RETRY_PAUSE_S)
         self.not_before = now + self.delay_s
 
     def succeeded(self) -> None:

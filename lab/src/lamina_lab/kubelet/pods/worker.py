@@ -29,7 +29,7 @@ from lamina_lab.kubelet.reporting.events import Events
 DEFAULT_GRACE_S = 30.0
 REMOVED_GRACE_S = 2.0
 """For pods that vanished from the API server, for example by a forced deletion."""
-LEAST_SIDECAR_GRACE_S = 2.0
+MIN_SIDECAR_GRACE_S = 2.0
 START_ERROR = 128
 
 
@@ -307,7 +307,7 @@ class PodWorker:
         if self._removed:
             whole = min(whole, REMOVED_GRACE_S)
         passed = self._now() - (self._end_began or self._now())
-        return max(whole - passed, min(whole, LEAST_SIDECAR_GRACE_S))
+        return max(whole - passed, min(whole, MIN_SIDECAR_GRACE_S))
 
     def _known(self, name: str) -> Container:
         found = self.container(name)

@@ -18,9 +18,9 @@ from lamina_lab.scheduler.devices.pools import Pool
 from lamina_lab.scheduler.devices.requests import Alternative, ClaimRequests
 from lamina_lab.scheduler.devices.usage import ClaimedDevices, counters_left, has_counters, take
 
-MOST_RESULTS = 32
+MAX_RESULTS = 32
 """Devices that the status of a claim can hold."""
-MOST_STEPS = 20_000
+MAX_STEPS = 20_000
 """Devices that one search tries. kube-scheduler stops after a time instead."""
 
 Suits = Callable[[ClaimRequests, Alternative, PoolDevice], bool]
@@ -104,7 +104,7 @@ class Search:
     def _alternative(self, claim: ClaimRequests, wanted: Alternative, proceed: Callable[[], bool]) -> bool:
         devices = self._candidates if wanted.count is not None else self._all[id(claim), wanted.name]
         count = len(devices) if wanted.count is None else wanted.count
-        room = MOST_RESULTS - sum(chosen.claim is claim for chosen in self._chosen)
+        room = MAX_RESULTS - sum(chosen.claim is claim for chosen in self._chosen)
         if count > room:
             raise _TooManyResults
         return count > 0 and self._some(claim, wanted, devices, 0, count, proceed)
@@ -157,8 +157,8 @@ class Search:
         the device afterwards, or when the search gives up a share.
         """
         self._steps += 1
-        if self._steps > MOST_STEPS:
-            raise AllocationError(f"claim {claim.key}: no solution within {MOST_STEPS} steps")
+        if self._steps > MAX_STEPS:
+            raise AllocationError(f"claim {claim.key}: no solution within {MAX_STEPS} steps")
         if self._in_use(claim, wanted, device) or not self._suits(claim, wanted, device):
             return None
         consumed = self._consumed(wanted, device)

@@ -13,7 +13,7 @@ from lamina.ports.kube.moments import seconds_of
 from lamina_lab.kubernetes import objects
 
 FIRST_BACKOFF_S = 1.0
-LONGEST_BACKOFF_S = 10.0
+MAX_BACKOFF_S = 10.0
 
 
 class WaitingPod(Struct):
@@ -88,7 +88,7 @@ class Backlog:
             return  # deleted in the meantime
         entry.attempts += 1
         entry.error = error
-        entry.due = now + min(LONGEST_BACKOFF_S, FIRST_BACKOFF_S * 2.0 ** (entry.attempts - 1))
+        entry.due = now + min(MAX_BACKOFF_S, FIRST_BACKOFF_S * 2.0 ** (entry.attempts - 1))
         if entry.taken_at != self._events and not error:
             _retry_now(entry)
         self._waiting[uid] = entry

@@ -2,7 +2,7 @@
 
 import { list, make } from "./elements.js";
 
-const MOST_LINES = 3;
+const MAX_LINES = 3;
 const COLORS = { healthy: "var(--good-strip)", unhealthy: "var(--bad-strip)", unknown: "var(--track)" };
 const KEPT_S = 6 * 3600;
 const EVERY_MS = 60_000;
@@ -14,7 +14,7 @@ export function drawHealth(spans) {
   shown.set(strip, spans);
   paint(strip);
   const lines = spans.map((span, at) => [span, spans[at + 1]]).filter(([span]) => span.state !== "healthy");
-  const past = lines.filter(([, next]) => next).slice(-MOST_LINES).map(([span, next]) => sentence(span, next));
+  const past = lines.filter(([, next]) => next).slice(-MAX_LINES).map(([span, next]) => sentence(span, next));
   return [strip, ...(past.length ? [list(past)] : [])];
 }
 

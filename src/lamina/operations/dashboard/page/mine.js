@@ -4,7 +4,7 @@ import { chart, readings } from "./chart.js";
 import { limits } from "./details.js";
 import { compute, counted, list, make, memory, percent, replace, words } from "./elements.js";
 
-const MOST_PODS = 100;
+const MAX_PODS = 100;
 const STATES = { running: "runs", pending: "is pending", refused: "is refused", deleted: "is deleted" };
 
 export function drawNamespaces(chooser, pods, chosen) {
@@ -19,10 +19,10 @@ export function drawMine(place, note, known, namespace, open) {
   const own = known.orderedPods.entries.filter(({ card }) => card.namespace === namespace);
   // Pods that wait come first, because something can be done about them.
   const found = [...own.filter(({ card }) => card.state !== "running"), ...own.filter(({ card }) => card.state === "running")];
-  const cards = found.slice(0, MOST_PODS).map(({ id, card }) => drawPod(id, card, known, open));
+  const cards = found.slice(0, MAX_PODS).map(({ id, card }) => drawPod(id, card, known, open));
   const none = `No pod in the namespace ${namespace} requests or holds a GPU.`;
   replace(place, ...(cards.length ? cards : [make("p", {}, none)]));
-  const hidden = found.length - MOST_PODS;
+  const hidden = found.length - MAX_PODS;
   note.textContent = hidden > 0 ? `${counted(hidden, "more pod")} not shown; the view of the cluster has a filter.` : "";
 }
 

@@ -2,9 +2,9 @@
 
 import { arrange, compute, counted, list, make, memoryOf, words } from "./elements.js";
 
-const MOST_ROWS = 500;
-const MOST_GROUPS = 50;
-const MOST_NAMES = 20;
+const MAX_ROWS = 500;
+const MAX_GROUPS = 50;
+const MAX_NAMES = 20;
 
 const keys = new WeakMap(); // Of pods that wait: what the pods of a group have in common.
 const rows = new WeakMap(); // Of pods.
@@ -18,12 +18,12 @@ export function drawWaiting(place, pods, open) {
     if (!groups.has(key)) groups.set(key, []);
     groups.get(key).push(entry);
   }
-  const shown = new Map([...groups].slice(0, MOST_GROUPS).map(([key, members]) => {
-    const whole = JSON.stringify([key, members.length, ...members.slice(0, MOST_NAMES).map(({ id, name }) => [id, name])]);
+  const shown = new Map([...groups].slice(0, MAX_GROUPS).map(([key, members]) => {
+    const whole = JSON.stringify([key, members.length, ...members.slice(0, MAX_NAMES).map(({ id, name }) => [id, name])]);
     return [whole, articles.get(whole) ?? drawGroup(members, open)];
   }));
   articles = shown;
-  const more = groups.size - MOST_GROUPS;
+  const more = groups.size - MAX_GROUPS;
   const note = more > 0 ? `${more} more reasons are not shown.` : groups.size ? "" : "None.";
   arrange(place, [...shown.values(), ...(note ? [make("p", {}, note)] : [])]);
 }
@@ -46,8 +46,8 @@ function titleOf(members) {
 
 function drawGroup(members, open) {
   const first = members[0].card;
-  const names = members.slice(0, MOST_NAMES).map(({ id, name }) => opener(id, `waiting ${id}`, open, name));
-  const more = members.length - MOST_NAMES;
+  const names = members.slice(0, MAX_NAMES).map(({ id, name }) => opener(id, `waiting ${id}`, open, name));
+  const more = members.length - MAX_NAMES;
   return make("article", { class: "group" },
     make("h3", {}, titleOf(members)),
     make("p", {}, ...words(first.reason || "It is not known why.")),
@@ -65,8 +65,8 @@ function opener(uid, key, open, text) {
 export function drawTable(body, note, pods, words, open) {
   const matches = ({ name, card }) => name.includes(words) || card.node.includes(words);
   const found = words ? pods.entries.filter(matches) : pods.entries;
-  const hidden = found.length - MOST_ROWS;
-  arrange(body, found.slice(0, MOST_ROWS).map(({ id, card }) => rowOf(id, card, open)));
+  const hidden = found.length - MAX_ROWS;
+  arrange(body, found.slice(0, MAX_ROWS).map(({ id, card }) => rowOf(id, card, open)));
   note.textContent = hidden > 0 ? `${counted(hidden, "more pod")} not shown; use the filter to find them.` : "";
   return found.length;
 }

@@ -6,7 +6,7 @@ import { ask } from "./events.js";
 
 const WIDTH = 960;
 const HEIGHT = 140;
-const MOST_REASONS = 10;
+const MAX_REASONS = 10;
 
 export function replayDumps(form, place) {
   form.addEventListener("submit", async (event) => {
@@ -68,7 +68,7 @@ function chart(title, results, column, whole) {
 
 function reasons({ policy, reasons: found }) {
   if (!found.length) return [];
-  const lines = found.slice(0, MOST_REASONS).map(([reason, count]) => `${counted(count, "pod")}: ${reason}`);
-  const more = found.length - MOST_REASONS;
+  const lines = found.slice(0, MAX_REASONS).map(([reason, count]) => `${counted(count, "pod")}: ${reason}`);
+  const more = found.length - MAX_REASONS;
   return [make("h3", {}, `Why pods wait: ${policy}`), list(more > 0 ? [...lines, `${counted(more, "more reason")}`] : lines)];
 }
