@@ -52,7 +52,7 @@ class Resizing:
                 catch_up_namespace=self.bench.watches.catch_up_namespace,
             ),
             locks=self.bench.locks,
-            pods=self.wishes,
+            pods=self.requests,
             leading=lambda: self.bench.leads,
         )
         self.observe()
@@ -60,7 +60,7 @@ class Resizing:
     def objects(self, kind: Any) -> list[Object]:
         return [obj for resource, obj in self.kube.stored() if resource == kind]
 
-    def wishes(self) -> dict[str, ResizedPod]:
+    def requests(self) -> dict[str, ResizedPod]:
         found = {obj["metadata"]["uid"]: resized_pod(obj) for obj in self.objects(PODS)}
         return {uid: each for uid, each in found.items() if each is not None}
 
@@ -83,8 +83,8 @@ class Resizing:
         await self.agent()
         return pod
 
-    async def ask(self, pod: Object, wish: str, *, when_held: str | None = None) -> None:
-        annotations = {RESIZE: wish, RESIZE_WHEN_HELD: when_held, RESIZE_STATUS: None}
+    async def ask(self, pod: Object, other_size: str, *, when_held: str | None = None) -> None:
+        annotations = {RESIZE: other_size, RESIZE_WHEN_HELD: when_held, RESIZE_STATUS: None}
         change = {"metadata": {"annotations": annotations}}
         await self.kube.patch(PODS, pod["metadata"]["name"], change, namespace="default")
 

@@ -49,7 +49,7 @@ GPUS = {
     ),
 }
 SIZES = ({"gpumem": 9000}, {"gpumem": 300}, {"gpumem": 600, "gpucores": 60}, {"gpu": 1}, {"gpu": 2, "gpumem": 400})
-WISHES = st.sampled_from(["main=100", "main=500,10", "main=900", "main=2000,70", "main=,30", "main=12000", ""])
+REQUESTS = st.sampled_from(["main=100", "main=500,10", "main=900", "main=2000,70", "main=,30", "main=12000", ""])
 REPLICAS = st.integers(0, 1)
 
 
@@ -119,17 +119,17 @@ class PodsAndReplicas(RuleBasedStateMachine):
         name = pod["metadata"]["name"]
         self.run(self.kube.patch(PODS, name, {"status": {"phase": phase}}, namespace="default", subresource="status"))
 
-    @rule(number=st.integers(0, 30), wish=WISHES, waits=st.booleans())
-    def a_user_asks_for_another_size(self, number: int, wish: str, waits: bool) -> None:
+    @rule(number=st.integers(0, 30), other_size=REQUESTS, waits=st.booleans())
+    def a_user_asks_for_another_size(self, number: int, other_size: str, waits: bool) -> None:
         pod = self.choose(number)
         if pod is not None:
-            annotations = {RESIZE: wish or None, RESIZE_WHEN_HELD: WAIT if waits else None, RESIZE_STATUS: None}
+            annotations = {RESIZE: other_size or None, RESIZE_WHEN_HELD: WAIT if waits else None, RESIZE_STATUS: None}
             body = {"metadata": {"annotations": annotations}}
             self.run(self.server.patch(PODS, pod["metadata"]["name"], body, namespace="default"))
 
     @rule(by=REPLICAS, faults=st.sets(st.sampled_from(LossyKube.FAULTS), max_size=2))
     def a_replica_resizes_pods(self, by: int, faults: set[tuple[str, str]]) -> None:
-        """It knows all wishes, but of grants and pods only what was reported to it."""
+        """It knows all requests, but of grants and pods only what was reported to it."""
         self.kube.faults = set(faults)
         self.run(sizes_of(self.replicas[by], self.server).reconcile())
         self.kube.faults = set()
@@ -348,13 +348,13 @@ def test_a_replica_learns_what_another_one_placed_since_it_read_the_node() -> No
     cluster.teardown()
 
 
-def resized(cluster: PodsAndReplicas, wish: str, *, held: bool = False) -> None:
+def resized(cluster: PodsAndReplicas, other_size: str, *, held: bool = False) -> None:
     """Both GPUs of a node have a pod of 600 MiB that becomes this large; then the other replica gets one of 300."""
     for _ in range(2):
         cluster.a_pod_appears(size={"gpumem": 600, "gpucores": 60})
     cluster.pods_are_bound_at_once(faults=set(), node="a", numbers=[(0, 0), (1, 0)])
     for number in range(2):
-        cluster.a_user_asks_for_another_size(number=number, wish=wish, waits=True)
+        cluster.a_user_asks_for_another_size(number=number, other_size=other_size, waits=True)
     for _ in range(3):
         cluster.a_replica_resizes_pods(by=0, faults=set())
         cluster.agents_apply_sizes(held={0, 1} if held else set())
@@ -366,9 +366,9 @@ def resized(cluster: PodsAndReplicas, wish: str, *, held: bool = False) -> None:
     cluster.teardown()
 
 
-@pytest.mark.parametrize(("wish", "held"), [("main=900", False), ("main=100,10", False), ("main=100,10", True)])
-def test_a_resize_by_one_replica_counts_for_the_other_one(wish: str, held: bool) -> None:
-    resized(PodsAndReplicas(), wish, held=held)
+@pytest.mark.parametrize(("other_size", "held"), [("main=900", False), ("main=100,10", False), ("main=100,10", True)])
+def test_a_resize_by_one_replica_counts_for_the_other_one(other_size: str, held: bool) -> None:
+    resized(PodsAndReplicas(), other_size, held=held)
 
 
 @pytest.mark.parametrize(
@@ -395,7 +395,7 @@ def test_the_model_finds_a_resize_that_takes_no_room(monkeypatch: pytest.MonkeyP
             cluster.a_pod_appears(size={"gpumem": 300})
         cluster.pods_are_bound_at_once(faults=set(), node="a", numbers=[(0, 0), (1, 0)])
         for number in range(2):
-            cluster.a_user_asks_for_another_size(number=number, wish="main=900", waits=False)
+            cluster.a_user_asks_for_another_size(number=number, other_size="main=900", waits=False)
         cluster.a_replica_resizes_pods(by=0, faults=set())
         cluster.agents_apply_sizes(held=set())
         cluster.a_pod_appears(size={"gpumem": 600, "gpucores": 60})

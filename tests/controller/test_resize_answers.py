@@ -1,4 +1,4 @@
-"""Every wish for another size is answered, whatever the pod has and whichever state it is in."""
+"""Every request for another size is answered, whatever the pod has and whichever state it is in."""
 
 import asyncio
 import itertools
@@ -340,7 +340,7 @@ async def _lines(work: Any) -> list[str]:
 
 
 @pytest.mark.parametrize(
-    ("status", "wish", "answer"),
+    ("status", "other_size", "answer"),
     [
         ("done main=60", "main=6", None),
         ("done main=6", "main=6", ResizeAnswer("done")),
@@ -351,10 +351,10 @@ async def _lines(work: Any) -> list[str]:
         ("hello", "main=6", None),
     ],
 )
-def test_a_status_is_read_for_one_wish(status: str, wish: str, answer: ResizeAnswer | None) -> None:
-    assert read_answer(status, wish) == answer
+def test_a_status_is_read_for_one_request(status: str, other_size: str, answer: ResizeAnswer | None) -> None:
+    assert read_answer(status, other_size) == answer
     if answer is not None:
-        assert answer.written(wish) == status
+        assert answer.written(other_size) == status
 
 
 def test_errors_of_the_command_have_exit_codes_of_their_own() -> None:

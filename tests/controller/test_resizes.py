@@ -11,7 +11,7 @@ from lamina.controller import resizer
 from lamina.core.sizes import size_of
 from lamina.errors import BadInput
 from lamina.ledger.grant_objects import grant_record
-from lamina.ledger.resize_requests import SizeWish, read_wishes
+from lamina.ledger.resize_requests import SizeRequest, read_requests
 from lamina.ports.kube import GRANTS
 from lamina.ports.kube.fake import FakeKube
 from tests.controller.binders import Bench
@@ -26,13 +26,13 @@ def world() -> Resizing:
 @pytest.mark.parametrize(
     ("written", "expected"),
     [
-        ("main=8000", {"main": SizeWish(8000, None)}),
-        (" main = 8000 , 30 ", {"main": SizeWish(8000, 30)}),
-        ("main=,30;side=2", {"main": SizeWish(None, 30), "side": SizeWish(2, None)}),
+        ("main=8000", {"main": SizeRequest(8000, None)}),
+        (" main = 8000 , 30 ", {"main": SizeRequest(8000, 30)}),
+        ("main=,30;side=2", {"main": SizeRequest(None, 30), "side": SizeRequest(2, None)}),
     ],
 )
-def test_what_an_annotation_asks_for(written: str, expected: dict[str, SizeWish]) -> None:
-    assert {name.strip(): wish for name, wish in read_wishes(written).items()} == expected
+def test_what_an_annotation_asks_for(written: str, expected: dict[str, SizeRequest]) -> None:
+    assert {name.strip(): other_size for name, other_size in read_requests(written).items()} == expected
 
 
 @pytest.mark.parametrize(
@@ -42,7 +42,7 @@ def test_what_an_annotation_asks_for(written: str, expected: dict[str, SizeWish]
 )  # fmt: skip
 def test_what_no_annotation_can_ask_for(written: str) -> None:
     with pytest.raises(BadInput, match=r"annotation lamina\.dev/resize (must be|may name)"):
-        read_wishes(written)
+        read_requests(written)
 
 
 async def test_more_counts_before_it_may_be_used_and_less_when_it_no_longer_is(world: Resizing) -> None:
@@ -93,7 +93,7 @@ async def test_a_size_below_what_programs_hold_is_refused_and_the_old_one_stays(
     assert world.status(pod) == "done main=2000,50" and world.may_use[uid] == (2000, 50)
 
 
-async def test_a_wish_that_is_taken_back_while_it_waits_leaves_the_old_size(world: Resizing) -> None:
+async def test_a_request_that_is_taken_back_while_it_waits_leaves_the_old_size(world: Resizing) -> None:
     pod = await world.pod("a", 4000)
     world.used[pod["metadata"]["uid"]] = 3000
     await world.ask(pod, "main=2000", when_held="wait")
@@ -107,8 +107,8 @@ async def test_a_wish_that_is_taken_back_while_it_waits_leaves_the_old_size(worl
 
 async def test_the_annotation_of_shares_follows_the_size(world: Resizing) -> None:
     pod = await world.pod("a", 4000, 20)
-    for wish, expected in (("main=6000,30", "GPU-0,NVIDIA,6000,30:;"), ("main=1000", "GPU-0,NVIDIA,1000,30:;")):
-        await world.ask(pod, wish)
+    for other_size, expected in (("main=6000,30", "GPU-0,NVIDIA,6000,30:;"), ("main=1000", "GPU-0,NVIDIA,1000,30:;")):
+        await world.ask(pod, other_size)
         await world.step()
         assert not world.annotation(pod, "hami.io/vgpu-devices-allocated").startswith(expected)
         await world.rest()
@@ -123,13 +123,13 @@ async def test_what_programs_hold_is_not_taken_from_them(world: Resizing) -> Non
     await world.rest()
     assert world.status(pod) == "waiting main=2000: it holds 3000 MiB, more than 2000 MiB"
     assert world.bench.memory() == 4000
-    await world.ask(pod, "main=3500")  # another wish takes the place of one that waits
+    await world.ask(pod, "main=3500")  # another request takes the place of one that waits
     await world.rest()
     assert (world.status(pod), world.bench.memory()) == ("done main=3500", 3500)
 
 
 @pytest.mark.parametrize(
-    ("wish", "why"),
+    ("other_size", "why"),
     [
         ("main=7000", "GPU GPU-0 of node node-0: no free memory on the GPU: the pod requests 7000 MiB"),
         ("main=99999", "GPU GPU-0 of node node-0:"),
@@ -138,12 +138,12 @@ async def test_what_programs_hold_is_not_taken_from_them(world: Resizing) -> Non
         ("main=much", "annotation lamina.dev/resize must be container=MiB,percent"),
     ],
 )
-async def test_what_cannot_be_is_refused_in_a_sentence(world: Resizing, wish: str, why: str) -> None:
+async def test_what_cannot_be_is_refused_in_a_sentence(world: Resizing, other_size: str, why: str) -> None:
     pod = await world.pod("a", 4000, 20)
     await world.pod("b", 4000, 20)
-    await world.ask(pod, wish)
+    await world.ask(pod, other_size)
     await world.rest(3)
-    state, _, sentence = world.status(pod).partition(f" {wish}: ")
+    state, _, sentence = world.status(pod).partition(f" {other_size}: ")
     assert state == "refused" and sentence.startswith(why.partition(": no free")[0]), world.status(pod)
     assert world.bench.memory() == 8000
 
@@ -175,14 +175,18 @@ async def course(world: Resizing, die_at: int = -1, at_step: int = 0, when_held:
     in one of these steps. Returns whether it did."""
     pod = await world.pod("a", 4000, 20)
     died, others = False, itertools.count()
-    for number, (wish, held) in enumerate(STEPS):
+    for number, (other_size, held) in enumerate(STEPS):
         world.used[pod["metadata"]["uid"]] = held
-        await world.ask(pod, wish, when_held=when_held)
+        await world.ask(pod, other_size, when_held=when_held)
         for turn in range(6):
             before = _sizes(world)
             died |= await world.step(die_at if number == at_step and turn == 0 else -1)
             for uid, size in _sizes(world).items():
-                assert size in (before[uid], _wanted(wish, before[uid]), world.may_use[uid]), (wish, uid, size)
+                assert size in (before[uid], _wanted(other_size, before[uid]), world.may_use[uid]), (
+                    other_size,
+                    uid,
+                    size,
+                )
             await world.pod(f"b{next(others)}", 3000, 10)
             world.check()
         if number in (0, 3):
@@ -197,8 +201,8 @@ def _sizes(world: Resizing) -> dict[str, tuple[int, int]]:
     return {uid: (size.memory_mib, size.cores) for uid, size in sizes.items()}
 
 
-def _wanted(wish: str, before: tuple[int, int]) -> tuple[int, int]:
-    asked = read_wishes(wish)["main"]
+def _wanted(other_size: str, before: tuple[int, int]) -> tuple[int, int]:
+    asked = read_requests(other_size)["main"]
     return (asked.memory_mib or before[0], asked.cores or before[1])
 
 

@@ -1,4 +1,4 @@
-"""What is answered to a wish for another size where there is no grant, and how an answer is written."""
+"""What is answered to a request for another size where there is no grant, and how an answer is written."""
 
 import pytest
 
@@ -25,7 +25,7 @@ NATIVE = Inventory(node="node-0", native_resources=(NativeResource(resource="nvi
 @pytest.mark.parametrize(
     "answer", [ResizeAnswer(DONE), ResizeAnswer(WAITING, "no room"), ResizeAnswer(REFUSED, "a: b")]
 )
-def test_an_answer_is_read_as_it_was_written_and_for_its_wish_only(answer: ResizeAnswer) -> None:
+def test_an_answer_is_read_as_it_was_written_and_for_its_request_only(answer: ResizeAnswer) -> None:
     written = answer.written("main=2000")
     assert read_answer(written, "main=2000") == answer
     assert read_answer(written, "main=200") is None and read_answer(written, "main=20000") is None

@@ -1,4 +1,4 @@
-"""Wishes for other sizes: how they are written, and which a share can have."""
+"""Requests for other sizes: how they are written, and which a share can have."""
 
 import pytest
 from msgspec import structs
@@ -7,8 +7,8 @@ from lamina.core.gpus import Mode
 from lamina.core.grants import ComputePolicy, ContainerGrant, Grant, Share
 from lamina.core.requests import MAX_GPU_CONTAINERS
 from lamina.errors import BadInput
-from lamina.ledger.resize_requests import SizeWish, read_wishes, wanted
-from lamina.ledger.resized_pods import MAX_WISH
+from lamina.ledger.resize_requests import SizeRequest, read_requests, wanted
+from lamina.ledger.resized_pods import MAX_TEXT
 
 SHARE = Share(gpu="GPU-0", memory_mib=1000, cores=20, compute_policy=ComputePolicy.CAP)
 
@@ -19,18 +19,18 @@ def grant(*shares: Share, **more: object) -> Grant:
 
 
 @pytest.mark.parametrize(
-    ("written", "wish"),
+    ("written", "other_size"),
     [
-        ("main=8000", SizeWish(8000, None)),
-        ("main=8000,30", SizeWish(8000, 30)),
-        ("main=,1", SizeWish(None, 1)),
-        ("main=1,100", SizeWish(1, 100)),
-        ("main=0000000001", SizeWish(1, None)),
-        ("main=1,".ljust(MAX_WISH - 2) + "1", SizeWish(1, 1)),
+        ("main=8000", SizeRequest(8000, None)),
+        ("main=8000,30", SizeRequest(8000, 30)),
+        ("main=,1", SizeRequest(None, 1)),
+        ("main=1,100", SizeRequest(1, 100)),
+        ("main=0000000001", SizeRequest(1, None)),
+        ("main=1,".ljust(MAX_TEXT - 2) + "1", SizeRequest(1, 1)),
     ],
 )
-def test_a_wish_is_mib_and_percent(written: str, wish: SizeWish) -> None:
-    assert read_wishes(written) == {"main": wish}
+def test_a_request_is_mib_and_percent(written: str, other_size: SizeRequest) -> None:
+    assert read_requests(written) == {"main": other_size}
 
 
 @pytest.mark.parametrize(
@@ -50,24 +50,24 @@ def test_a_wish_is_mib_and_percent(written: str, wish: SizeWish) -> None:
         "main=00000000001",
     ],
 )
-def test_what_is_no_wish_is_refused(written: str) -> None:
+def test_what_is_no_request_is_refused(written: str) -> None:
     with pytest.raises(BadInput, match="must be container=MiB,percent"):
-        read_wishes(written)
+        read_requests(written)
 
 
 def test_as_many_containers_as_a_pod_can_have_are_named() -> None:
     most = ";".join(f"c{number}=1" for number in range(MAX_GPU_CONTAINERS))
-    assert len(most) < MAX_WISH and len(read_wishes(most)) == MAX_GPU_CONTAINERS
-    for written in (f"{most};more=1", "main=1,".ljust(MAX_WISH - 1) + "1"):
+    assert len(most) < MAX_TEXT and len(read_requests(most)) == MAX_GPU_CONTAINERS
+    for written in (f"{most};more=1", "main=1,".ljust(MAX_TEXT - 1) + "1"):
         with pytest.raises(BadInput, match="may name at most"):
-            read_wishes(written)
+            read_requests(written)
 
 
 LENT = {"most_memory_mib": 2000, "most_cores": 50}
 
 
 @pytest.mark.parametrize(
-    ("share", "wish", "refused"),
+    ("share", "other_size", "refused"),
     [
         ({}, (4000, 40), ""),
         (LENT, (2000, 50), ""),
@@ -80,18 +80,20 @@ LENT = {"most_memory_mib": 2000, "most_cores": 50}
         ({"physical_mib": 500}, (2000, 20), "granted more than once"),
     ],
 )
-def test_a_share_has_a_size_within_its_limits(share: dict[str, object], wish: tuple[int, int], refused: str) -> None:
-    held, wishes = grant(structs.replace(SHARE, **share)), {"main": SizeWish(*wish)}
+def test_a_share_has_a_size_within_its_limits(
+    share: dict[str, object], other_size: tuple[int, int], refused: str
+) -> None:
+    held, requests = grant(structs.replace(SHARE, **share)), {"main": SizeRequest(*other_size)}
     if refused:
         with pytest.raises(BadInput, match=refused):
-            wanted(held, wishes)
+            wanted(held, requests)
         return
-    (size,) = wanted(held, wishes).values()
-    assert (size.memory_mib, size.cores, size.generation) == (*wish, 1)
+    (size,) = wanted(held, requests).values()
+    assert (size.memory_mib, size.cores, size.generation) == (*other_size, 1)
 
 
 def test_what_stays_as_it_is_needs_no_new_size() -> None:
-    assert wanted(grant(SHARE), {"main": SizeWish(1000, None)}) == {}
+    assert wanted(grant(SHARE), {"main": SizeRequest(1000, None)}) == {}
 
 
 def test_containers_that_cannot_be_resized_are_named() -> None:
@@ -101,6 +103,6 @@ def test_containers_that_cannot_be_resized_are_named() -> None:
         (grant(SHARE, other), "has different shares"),
     ):
         with pytest.raises(BadInput, match=sentence):
-            wanted(held, {"main": SizeWish(2000, 20)})
+            wanted(held, {"main": SizeRequest(2000, 20)})
     with pytest.raises(BadInput, match="container 'other' has no share"):
-        wanted(grant(SHARE), {"other": SizeWish(1, 1)})
+        wanted(grant(SHARE), {"other": SizeRequest(1, 1)})

@@ -38,13 +38,13 @@ async def begin(world: World) -> str:
 async def course(world: World, *, die_at: int | None = None) -> None:
     """It gets more, then less, while the agent may die at any of its calls, and the node reboots at the end."""
     name = await begin(world)
-    for wish, size in (("c0=12000,60", (12000, 60)), ("c0=2000,10", (2000, 10))):
-        await world.resize(name, wish)
+    for other_size, size in (("c0=12000,60", (12000, 60)), ("c0=2000,10", (2000, 10))):
+        await world.resize(name, other_size)
         world.life.left = die_at
         await settle(world, 2)
         world.life.left = None
         await settle(world, 2)
-        assert await status(world, name) == f"done {wish}" and may_use(world) == size
+        assert await status(world, name) == f"done {other_size}" and may_use(world) == size
     await world.reboot()
     await settle(world, 2)
     assert may_use(world) == (2000, 10)

@@ -128,7 +128,7 @@ def assemble(
         preemption=preemption,
         binder=binder,
         assumed=assumed,
-        templates=AutoscalerNodes(scheduler, configuration, watches.exists),
+        autoscaler_nodes=AutoscalerNodes(scheduler, configuration, watches.exists),
         best_node=BestNode(scheduler, context.pending, watches.discouraged_nodes),
     )
     reviews = CallerReviews(kube, clock) if settings.protect_metrics else None

@@ -10,7 +10,7 @@
 
 So what counts as taken is never less than what a container may use, whichever step is the last before a crash. Each
 write replaces the version of the grant that was read, so of two replicas one fails. If programs hold more memory than
-the smaller size, the size that the container has is written again and the wish is refused, unless it may wait.
+the smaller size, the size that the container has is written again and the request is refused, unless it may wait.
 """
 
 import logging
@@ -42,7 +42,7 @@ from lamina.ledger.resize_answers import (
     read_answer,
     without_grant,
 )
-from lamina.ledger.resize_requests import read_wishes, wanted, with_sizes
+from lamina.ledger.resize_requests import read_requests, wanted, with_sizes
 from lamina.ledger.resized_pods import ResizedPod
 from lamina.ports.kube import GRANTS, PODS, EventRecorder, NotFound, Object, Unreachable
 
@@ -95,20 +95,20 @@ class Resizer:
             state, why = await self._state(record, pod)
         except (DoesNotFit, BadInput) as error:
             state, why = REFUSED, str(error)
-        if pod.wish:
-            await self._tell(uid, pod, ResizeAnswer(state, why).written(pod.wish))
+        if pod.request:
+            await self._tell(uid, pod, ResizeAnswer(state, why).written(pod.request))
 
     async def _answer_without_grant(self, uid: str, pod: ResizedPod, known: PodState) -> None:
-        """Say what becomes of the wish of a pod that has ended or has no grant. A wish is refused once."""
-        before = read_answer(pod.status, pod.wish)
-        if not pod.wish or (before and before.state != WAITING):
+        """Say what becomes of the request of a pod that has ended or has no grant. A request is refused once."""
+        before = read_answer(pod.status, pod.request)
+        if not pod.request or (before and before.state != WAITING):
             return
         answer: ResizeAnswer | None = ResizeAnswer(REFUSED, ENDED)
         if not known.ended:
             unplaced = before == ResizeAnswer(WAITING, NOT_PLACED) and not known.node
             answer = None if unplaced else await self._of_pod(pod, known.node)
         if answer is not None:
-            await self._tell(uid, pod, answer.written(pod.wish))
+            await self._tell(uid, pod, answer.written(pod.request))
 
     async def _of_pod(self, pod: ResizedPod, node: str) -> ResizeAnswer | None:
         """What the pod itself says; None where it is gone."""
@@ -119,10 +119,10 @@ class Resizer:
         return without_grant(self._context.parse(obj), self._ledger.inventory(node))
 
     async def _state(self, record: GrantRecord, pod: ResizedPod) -> tuple[str, str]:
-        """What became of the wish, and why. Raises DoesNotFit and BadInput where it is refused."""
-        before = pod.status.removeprefix(f"{REFUSED} {pod.wish}: ") if pod.wish else ""
-        refused = before != pod.status and bool(pod.wish)
-        sizes = wanted(record.grant, read_wishes(pod.wish)) if pod.wish and not refused else {}
+        """What became of the request, and why. Raises DoesNotFit and BadInput where it is refused."""
+        before = pod.status.removeprefix(f"{REFUSED} {pod.request}: ") if pod.request else ""
+        refused = before != pod.status and bool(pod.request)
+        sizes = wanted(record.grant, read_requests(pod.request)) if pod.request and not refused else {}
         if sizes:
             await self._change(record, sizes)
             return WAITING, NOT_APPLIED

@@ -1,6 +1,6 @@
-"""What became of a wish for another size, as a pod's status says it, and what is said of pods without a grant.
+"""What became of a request for another size, as a pod's status says it, and what is said of pods without a grant.
 
-Every wish is answered: a pod that can have no other size is refused, by the command where it knows that, and by the
+Every request is answered: a pod that can have no other size is refused, by the command where it knows that, and by the
 controller otherwise.
 """
 
@@ -25,18 +25,18 @@ class ResizeAnswer(NamedTuple):
     state: str
     why: str = ""
 
-    def written(self, wish: str) -> str:
-        """As the status of a pod that asks for `wish`."""
-        return f"{self.state} {wish}{': ' if self.why else ''}{self.why}"
+    def written(self, request: str) -> str:
+        """As the status of a pod that asks for `request`."""
+        return f"{self.state} {request}{': ' if self.why else ''}{self.why}"
 
 
-def read_answer(status: str, wish: str) -> ResizeAnswer | None:
-    """What the status says of this wish; None where it says nothing of it, such as of one before."""
+def read_answer(status: str, request: str) -> ResizeAnswer | None:
+    """What the status says of this request; None where it says nothing of it, such as of one before."""
     for state in (DONE, WAITING, REFUSED):
-        if status == f"{state} {wish}":
+        if status == f"{state} {request}":
             return ResizeAnswer(state)
-        if status.startswith(f"{state} {wish}: "):
-            return ResizeAnswer(state, status.removeprefix(f"{state} {wish}: "))
+        if status.startswith(f"{state} {request}: "):
+            return ResizeAnswer(state, status.removeprefix(f"{state} {request}: "))
     return None
 
 

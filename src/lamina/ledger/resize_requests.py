@@ -17,35 +17,35 @@ from lamina.core.quantities import MAX_MIB
 from lamina.core.requests import MAX_GPU_CONTAINERS
 from lamina.core.sizes import RESIZE, size_of
 from lamina.errors import BadInput
-from lamina.ledger.resized_pods import MAX_WISH
+from lamina.ledger.resized_pods import MAX_TEXT
 
 _SHOWN = 100
 
 
-class SizeWish(NamedTuple):
+class SizeRequest(NamedTuple):
     """MiB and percent for one container; None leaves what it has."""
 
     memory_mib: int | None
     cores: int | None
 
 
-def read_wishes(written: str) -> Mapping[str, SizeWish]:
+def read_requests(written: str) -> Mapping[str, SizeRequest]:
     """By container. Raises BadInput."""
     items = written.split(";")
-    if len(written) >= MAX_WISH or len(items) > MAX_GPU_CONTAINERS:
-        raise BadInput(f"annotation {RESIZE} may name at most {MAX_GPU_CONTAINERS} containers in {MAX_WISH} characters")
-    wishes: dict[str, SizeWish] = {}
+    if len(written) >= MAX_TEXT or len(items) > MAX_GPU_CONTAINERS:
+        raise BadInput(f"annotation {RESIZE} may name at most {MAX_GPU_CONTAINERS} containers in {MAX_TEXT} characters")
+    requests: dict[str, SizeRequest] = {}
     for item in items:
         name, named, amounts = item.strip().partition("=")
         memory, _, cores = amounts.partition(",")
-        wish = SizeWish(_number(memory, MAX_MIB), _number(cores, 100))
-        if not name or not named or wish == (None, None) or 0 in wish or name in wishes:
+        request = SizeRequest(_number(memory, MAX_MIB), _number(cores, 100))
+        if not name or not named or request == (None, None) or 0 in request or name in requests:
             raise BadInput(
                 f"annotation {RESIZE} must be container=MiB,percent, as main=8000,30 or main=8000, "
                 f"got {written[:_SHOWN]!a}"
             )
-        wishes[name] = wish
-    return wishes
+        requests[name] = request
+    return requests
 
 
 def _number(text: str, most: int) -> int | None:
@@ -56,18 +56,18 @@ def _number(text: str, most: int) -> int | None:
     return int(text) if text.isascii() and text.isdecimal() and len(text) <= 10 and int(text) <= most else 0
 
 
-def wanted(grant: Grant, wishes: Mapping[str, SizeWish]) -> Mapping[str, ContainerSize]:
+def wanted(grant: Grant, requests: Mapping[str, SizeRequest]) -> Mapping[str, ContainerSize]:
     """The sizes that containers are to have instead of those that they may use now. Raises BadInput."""
     containers = {container.name: container for container in grant.containers}
     sizes = {}
-    for name, wish in wishes.items():
+    for name, request in requests.items():
         if name not in containers:
             raise BadInput(
                 f"container {name[:_SHOWN]!a} has no share of a GPU; it has to be one of {', '.join(containers)}"
             )
         container, before = containers[name], size_of(containers[name])
-        memory = before.memory_mib if wish.memory_mib is None else wish.memory_mib
-        cores = before.cores if wish.cores is None else wish.cores
+        memory = before.memory_mib if request.memory_mib is None else request.memory_mib
+        cores = before.cores if request.cores is None else request.cores
         if (memory, cores) != (before.memory_mib, before.cores):
             _check(container, memory, cores)
             sizes[name] = ContainerSize(generation=before.generation + 1, memory_mib=memory, cores=cores)

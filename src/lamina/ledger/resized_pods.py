@@ -5,7 +5,7 @@ from typing import Any, NamedTuple
 
 from lamina.core.sizes import RESIZE, RESIZE_STATUS, RESIZE_WHEN_HELD, WAIT
 
-MAX_WISH = 2048
+MAX_TEXT = 2048
 """Characters of the annotation that are read; a longer one is refused, because its end is missing or too much."""
 
 
@@ -17,7 +17,7 @@ class ResizedPod(NamedTuple):
 
     namespace: str
     name: str
-    wish: str
+    request: str
     status: str
     waits: bool = False
 
@@ -26,8 +26,8 @@ def resized_pod(pod: Mapping[str, Any]) -> ResizedPod | None:
     """None for a pod that was never to be resized."""
     metadata = pod["metadata"]
     annotations = metadata.get("annotations") or {}
-    wish, status = str(annotations.get(RESIZE) or "")[:MAX_WISH], str(annotations.get(RESIZE_STATUS) or "")
-    if not wish and not status:
+    request, status = str(annotations.get(RESIZE) or "")[:MAX_TEXT], str(annotations.get(RESIZE_STATUS) or "")
+    if not request and not status:
         return None
     waits = str(annotations.get(RESIZE_WHEN_HELD) or "").strip() == WAIT
-    return ResizedPod(metadata["namespace"], metadata["name"], wish, status, waits)
+    return ResizedPod(metadata["namespace"], metadata["name"], request, status, waits)

@@ -24,7 +24,7 @@ from lamina.ledger.resize_answers import (
     read_answer,
     without_grant,
 )
-from lamina.ledger.resize_requests import read_wishes, wanted
+from lamina.ledger.resize_requests import read_requests, wanted
 from lamina.operations.template_resize import TemplateResizer
 from lamina.operations.workloads import find_workload, pods_of
 from lamina.ports.clock import Clock
@@ -49,7 +49,7 @@ class Resize(NamedTuple):
     waits: bool = False
 
 
-class Wish(NamedTuple):
+class ResizeRequest(NamedTuple):
     """What a pod was asked for, as its annotation has it."""
 
     namespace: str
@@ -68,10 +68,10 @@ async def resize_pod(kube: Kube, clock: Clock, namespace: str, pod: str, size: R
     there is no answer in time."""
     _check(size)
     obj = await _pod(kube, namespace, pod)
-    wish = _wish(obj, size)
-    await _check_shares(kube, [obj], [wish], await _config(kube))
-    await _ask(kube, wish)
-    status = await wait_for(kube, clock, wish) if wait else f"asked for {wish.written}"
+    request = _request(obj, size)
+    await _check_shares(kube, [obj], [request], await _config(kube))
+    await _ask(kube, request)
+    status = await wait_for(kube, clock, request) if wait else f"asked for {request.written}"
     return f"Pod {namespace}/{pod}: {status}."
 
 
@@ -86,14 +86,14 @@ async def resize_workload(
     _check(size)
     _, workload = await find_workload(kube, namespace, which)
     pods = sorted((each for each in await pods_of(kube, workload) if _runs(each)), key=_name)
-    wishes = [_wish(pod, size) for pod in pods]
+    requests = [_request(pod, size) for pod in pods]
     config = (await text_in_force(kube)).config
-    await _check_shares(kube, pods, wishes, config)
-    for wish in wishes:
-        await _ask(kube, wish)
-    for wish in wishes:
-        status = await wait_for(kube, clock, wish) if wait else f"asked for {wish.written}"
-        yield f"P{wish.title[1:]}: {status}."
+    await _check_shares(kube, pods, requests, config)
+    for request in requests:
+        await _ask(kube, request)
+    for request in requests:
+        status = await wait_for(kube, clock, request) if wait else f"asked for {request.written}"
+        yield f"P{request.title[1:]}: {status}."
     wanted_size = WantedSize(size.memory_mib, size.cores)
     yield await TemplateResizer(kube, clock, config).resize(
         namespace, which, size.container, wanted_size, rollout=rollout
@@ -115,7 +115,7 @@ def _check(size: Resize) -> None:
         raise BadInput("nothing to resize; set --memory, --cores or both")
 
 
-def _wish(pod: Object, size: Resize) -> Wish:
+def _request(pod: Object, size: Resize) -> ResizeRequest:
     """What the pod is to be asked for, next to what it was asked for other containers. Raises BadInput."""
     meta = pod["metadata"]
     namespace, name = meta["namespace"], size.container or pod["spec"]["containers"][0]["name"]
@@ -126,9 +126,9 @@ def _wish(pod: Object, size: Resize) -> Wish:
     amounts = f"{name}={size.memory_mib or ''}" + (f",{size.cores}" if size.cores else "")
     before = (meta.get("annotations") or {}).get(RESIZE) or ""
     others = [item for item in before.split(";") if item and item.partition("=")[0].strip() != name]
-    wish = Wish(namespace, meta["name"], meta["uid"], ";".join([*others, amounts]), size.waits)
-    read_wishes(wish.written)
-    return wish
+    request = ResizeRequest(namespace, meta["name"], meta["uid"], ";".join([*others, amounts]), size.waits)
+    read_requests(request.written)
+    return request
 
 
 async def _config(kube: Kube) -> Config | None:
@@ -139,16 +139,16 @@ async def _config(kube: Kube) -> Config | None:
         return None
 
 
-async def _check_shares(kube: Kube, pods: list[Object], wishes: list[Wish], config: Config | None) -> None:
+async def _check_shares(kube: Kube, pods: list[Object], requests: list[ResizeRequest], config: Config | None) -> None:
     """Raises BadInput for a pod that certainly cannot have the size, before anything is written."""
     grants = await _grants(kube, pods[0]["metadata"]["namespace"]) if pods else {}
-    for pod, wish in zip(pods, wishes, strict=True):
-        if why := await _certain_refusal(kube, pod, wish, config, grants):
-            raise BadInput(f"{wish.title} cannot be resized: {why}")
+    for pod, request in zip(pods, requests, strict=True):
+        if why := await _certain_refusal(kube, pod, request, config, grants):
+            raise BadInput(f"{request.title} cannot be resized: {why}")
 
 
 async def _certain_refusal(
-    kube: Kube, pod: Object, wish: Wish, config: Config | None, grants: Mapping[str, Grant] | None
+    kube: Kube, pod: Object, request: ResizeRequest, config: Config | None, grants: Mapping[str, Grant] | None
 ) -> str:
     if pod_state(pod).ended:
         return ENDED
@@ -157,14 +157,14 @@ async def _certain_refusal(
     if config is None:
         return ""
     parsed = parse_pod(pod, config)
-    named = list(read_wishes(wish.written))
+    named = list(read_requests(request.written))
     if why := no_share(parsed, named[-1]):
         return why
     if grants is None:
         return ""
-    if grant := grants.get(wish.uid):
+    if grant := grants.get(request.uid):
         try:
-            wanted(grant, read_wishes(wish.written))
+            wanted(grant, read_requests(request.written))
         except BadInput as problem:
             return str(problem)
         return ""
@@ -189,15 +189,15 @@ async def _inventory(kube: Kube, node: str) -> Inventory | None:
         return None
 
 
-async def _ask(kube: Kube, wish: Wish) -> None:
+async def _ask(kube: Kube, request: ResizeRequest) -> None:
     """Annotate the pod."""
-    annotations = {RESIZE: wish.written, RESIZE_WHEN_HELD: WAIT if wish.waits else None, RESIZE_STATUS: None}
+    annotations = {RESIZE: request.written, RESIZE_WHEN_HELD: WAIT if request.waits else None, RESIZE_STATUS: None}
     await kube.patch(
-        PODS, wish.pod, {"metadata": {"uid": wish.uid, "annotations": annotations}}, namespace=wish.namespace
+        PODS, request.pod, {"metadata": {"uid": request.uid, "annotations": annotations}}, namespace=request.namespace
     )
 
 
-async def wait_for(kube: Kube, clock: Clock, wish: Wish) -> str:
+async def wait_for(kube: Kube, clock: Clock, request: ResizeRequest) -> str:
     """Wait until the pod has the size. Returns the status.
 
     Raises BadInput where it is refused, and where the pod ends or is deleted before; Outside where controller and agent
@@ -205,35 +205,35 @@ async def wait_for(kube: Kube, clock: Clock, wish: Wish) -> str:
     """
     known, deadline = "", clock.monotonic() + ANSWER_S
     while True:
-        pod = await _same_pod(kube, wish)
+        pod = await _same_pod(kube, request)
         annotations = pod["metadata"].get("annotations") or {}
-        if annotations.get(RESIZE) != wish.written:
-            raise BadInput(f"{wish.title} was asked for another size meanwhile")
+        if annotations.get(RESIZE) != request.written:
+            raise BadInput(f"{request.title} was asked for another size meanwhile")
         status = annotations.get(RESIZE_STATUS) or ""
-        answer = read_answer(status, wish.written)
+        answer = read_answer(status, request.written)
         if answer and answer.state == DONE:
             return str(status)
         if answer and answer.state == REFUSED:
-            raise BadInput(f"{wish.title} is not resized: {answer.why}")
+            raise BadInput(f"{request.title} is not resized: {answer.why}")
         if pod_state(pod).ended:
-            raise BadInput(f"{wish.title} is not resized: {ENDED}")
+            raise BadInput(f"{request.title} is not resized: {ENDED}")
         if status != known:
             known, deadline = status, clock.monotonic() + ANSWER_S
-        for_programs = wish.waits and answer is not None and answer.why not in (NOT_APPLIED, NOT_PLACED, NO_GRANT)
+        for_programs = request.waits and answer is not None and answer.why not in (NOT_APPLIED, NOT_PLACED, NO_GRANT)
         if clock.monotonic() >= deadline and not for_programs:
             why = answer.why if answer else "the controller has not answered; `lamina doctor` shows whether it runs"
-            raise Outside(f"{wish.title} does not have the size after {ANSWER_S:.0f} s: {why}")
+            raise Outside(f"{request.title} does not have the size after {ANSWER_S:.0f} s: {why}")
         await clock.sleep(_EVERY_S)
 
 
-async def _same_pod(kube: Kube, wish: Wish) -> Object:
+async def _same_pod(kube: Kube, request: ResizeRequest) -> Object:
     """The pod that was asked. Raises BadInput where it is gone."""
     try:
-        pod = await kube.get(PODS, wish.pod, namespace=wish.namespace)
+        pod = await kube.get(PODS, request.pod, namespace=request.namespace)
     except NotFound:
         pod = None
-    if pod is None or pod["metadata"]["uid"] != wish.uid:
-        raise BadInput(f"{wish.title} was deleted before it had the size")
+    if pod is None or pod["metadata"]["uid"] != request.uid:
+        raise BadInput(f"{request.title} was deleted before it had the size")
     return pod
 
 

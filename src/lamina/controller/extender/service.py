@@ -65,7 +65,7 @@ class Verbs:
     """None where only kube-scheduler evicts."""
     binder: Binder
     assumed: AssumedPods
-    templates: AutoscalerNodes
+    autoscaler_nodes: AutoscalerNodes
     best_node: BestNode
 
 
@@ -172,10 +172,10 @@ class ExtenderService:
         return await self._filter_with(args, pod, self._verbs.best_node.choose)
 
     async def _filter_with(self, args: ExtenderArgs, pod: ParsedPod, choose: Choice) -> tuple[Any, str]:
-        templates = self._verbs.templates.among(args.whole_nodes)
+        templates = self._verbs.autoscaler_nodes.among(args.whole_nodes)
         existing = [name for name in args.names if name not in templates] if templates else args.names
         if templates and not existing:  # an autoscaler simulates: nothing is planned, recorded or retried
-            result = self._verbs.templates.filter(pod, templates)
+            result = self._verbs.autoscaler_nodes.filter(pod, templates)
             return filter_result(args, result, self._decoder.lists), "fits" if result.fitting else "fits_nowhere"
         self._verbs.assumed.withdraw(pod.uid)
         try:
@@ -184,7 +184,7 @@ class ExtenderService:
         except Outside as error:
             return {"error": str(error)}, "refused"
         if templates:
-            result = self._verbs.templates.add(result, pod, templates)
+            result = self._verbs.autoscaler_nodes.add(result, pod, templates)
         elif len(result.fitting) == 1:
             self._verbs.assumed.assume(pod, result.fitting[0])  # then kube-scheduler requests no scores
         self._context.pending.observe_try(pod, result.cause if result.summary else "", self._context.now())
