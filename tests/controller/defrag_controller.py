@@ -11,7 +11,7 @@ from lamina.controller.eviction.evictor import Evictor
 from lamina.controller.leadership.readiness import Readiness
 from lamina.controller.settings import ControllerSettings
 from lamina.ports.kube import EventRecorder, Kube
-from tests.defragmentation.cluster import Jumping
+from tests.worlds.clocks import JumpingClock
 
 
 class Role:
@@ -32,7 +32,7 @@ class Role:
 
 def controller(
     kube: Kube,
-    clock: Jumping,
+    clock: JumpingClock,
     moves: int = 20,
     identity: str = "one",
     role: Role | None = None,

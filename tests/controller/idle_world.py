@@ -28,8 +28,8 @@ from lamina.ports.kube import (
 )
 from lamina.ports.kube.fake import FakeKube
 from tests.controller.defrag_controller import Role
-from tests.defragmentation.cluster import Jumping
 from tests.report.clusters import container, grant, inventory, pod
+from tests.worlds.clocks import JumpingClock
 
 HOUR_S, NOTICE_S = 3600.0, 1800.0
 
@@ -40,7 +40,7 @@ class IdleCluster:
     section = "idleShares"
 
     def __init__(self, settings: str = "hours: 4, namespaces: [default]", *, leads: bool = True) -> None:
-        self.kube, self.clock = FakeKube(), Jumping(1_700_000_000.0)
+        self.kube, self.clock = FakeKube(), JumpingClock(1_700_000_000.0)
         self.settings, self.role = settings, Role(leads)
         self.idle_since: dict[str, float] = {}
 

@@ -10,7 +10,8 @@ from lamina.errors import Outside
 from lamina.ports.kube import DISRUPTION_BUDGETS, EVENTS, LEASES, NODES, PODS
 from lamina.ports.kube.fake import FakeKube
 from tests.controller.defrag_controller import Role, controller
-from tests.defragmentation.cluster import FragmentedKube, Jumping
+from tests.defragmentation.cluster import FragmentedKube
+from tests.worlds.clocks import JumpingClock
 from tests.worlds.deaths import Died, Life, MortalPort
 
 
@@ -43,7 +44,7 @@ async def full() -> FragmentedKube:
 
 async def test_a_round_frees_a_gpu_and_says_so() -> None:
     kube = await full()
-    made = controller(kube, Jumping())
+    made = controller(kube, JumpingClock())
     work = made.evictions.defragmentation
     await work.reconcile()
     await work.reconcile()
@@ -54,15 +55,15 @@ async def test_a_round_frees_a_gpu_and_says_so() -> None:
 
 async def test_it_is_off_by_default_and_only_the_leader_moves_pods() -> None:
     kube = await full()
-    await controller(kube, Jumping(), moves=0).evictions.defragmentation.reconcile()
-    await controller(kube, Jumping(), role=Role(False)).evictions.defragmentation.reconcile()
+    await controller(kube, JumpingClock(), moves=0).evictions.defragmentation.reconcile()
+    await controller(kube, JumpingClock(), role=Role(False)).evictions.defragmentation.reconcile()
     assert kube.evicted == [] and kube.cordons == []
 
 
 async def test_the_budget_of_an_hour_outlives_the_replica() -> None:
     kube = FragmentedKube()
     await kube.fill(a="GPU-n-0", b="GPU-n-1", c="GPU-n-1")
-    clock = Jumping()
+    clock = JumpingClock()
     await controller(kube, clock, moves=1).evictions.defragmentation.reconcile()
     await kube.place("d", "GPU-n-0")
     await controller(kube, clock, moves=1, identity="two").evictions.defragmentation.reconcile()
@@ -73,7 +74,7 @@ async def test_the_budget_of_an_hour_outlives_the_replica() -> None:
 
 
 async def test_an_aborted_step_is_reported_and_its_pods_stay_for_an_hour() -> None:
-    kube, clock = FragmentedKube(""), Jumping()
+    kube, clock = FragmentedKube(""), JumpingClock()
     await kube.fill(a="GPU-n-0", d="GPU-n-0", b="GPU-n-1", c="GPU-n-1", e="GPU-n-1")
     made = controller(kube, clock)
     work = made.evictions.defragmentation
@@ -95,12 +96,12 @@ async def test_pods_that_a_budget_holds_are_left_out_of_the_plan() -> None:
         "status": {"disruptionsAllowed": 0},
     }
     await kube.create(DISRUPTION_BUDGETS, budget)
-    await controller(kube, Jumping()).evictions.defragmentation.reconcile()
+    await controller(kube, JumpingClock()).evictions.defragmentation.reconcile()
     assert kube.cordons == [] and await reasons(kube) == []
 
 
 async def test_a_leader_that_is_replaced_moves_nothing_more() -> None:
-    kube, clock, role = await full(), Jumping(), Role()
+    kube, clock, role = await full(), JumpingClock(), Role()
 
     kube.failing["get"] = lambda resource, name: role.replaced() if resource == LEASES else None
     await controller(kube, clock, role=role).evictions.defragmentation.reconcile()
@@ -121,7 +122,7 @@ async def test_only_one_replica_can_write_the_record() -> None:
 @pytest.mark.parametrize("applied", [False, True])
 @pytest.mark.parametrize("at", range(12))
 async def test_after_a_crash_at_any_write_the_next_leader_settles_everything(at: int, applied: bool) -> None:
-    kube, clock = await full(), Jumping()
+    kube, clock = await full(), JumpingClock()
     life = Life(2 * at + applied)
     try:
         await controller(MortalPort(kube, life), clock, moves=1).evictions.defragmentation.reconcile()  # type: ignore[arg-type]

@@ -49,8 +49,8 @@ from lamina.ports.kube.fake import FakeKube
 from lamina.report import cluster_reader
 from tests.controller import evil_inventories
 from tests.controller.evil_inventories import EVIL, HUGE, SMALL, Subject
-from tests.defragmentation.cluster import Jumping
 from tests.report.clusters import container, grant, inventory, pod
+from tests.worlds.clocks import JumpingClock
 
 NODE, NAMESPACE = "n", "victim"
 SETTINGS = f"""
@@ -93,7 +93,7 @@ class TwoNodes:
     """A controller that leads, among the objects of the API server."""
 
     kube: FakeKube
-    clock: Jumping
+    clock: JumpingClock
     controller: Controller
 
     async def settle(self) -> None:
@@ -191,7 +191,7 @@ def _without_version(obj: Object) -> Object:
 
 @asynccontextmanager
 async def world() -> AsyncIterator[TwoNodes]:
-    kube, clock = FakeKube(), Jumping(1_700_000_000.0)
+    kube, clock = FakeKube(), JumpingClock(1_700_000_000.0)
     text = f"apiVersion: lamina.dev/v1alpha1\nkind: Configuration\n{SETTINGS}"
     configuration = LiveConfiguration(load(text, "test"), text)
     events = EventRecorder(kube, "lamina", now=clock.wall)

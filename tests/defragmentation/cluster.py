@@ -2,19 +2,11 @@
 
 from lamina.core.gpus import CORDON
 from lamina.core.objects import write_spec
-from lamina.ports.clock import FakeClock
 from lamina.ports.kube import GRANTS, INVENTORIES, NODES, PODS, Object, Patch, Resource
 from lamina.ports.kube.fake import FakeKube
 from tests.report.clusters import container, grant, inventory, pod
 
 MIB = 2000
-
-
-class Jumping(FakeClock):
-    """A clock on which a pause takes no time."""
-
-    async def sleep(self, seconds: float) -> None:
-        self._now += seconds
 
 
 class FragmentedKube(FakeKube):

@@ -9,11 +9,12 @@ from lamina.errors import Outside
 from lamina.ports.kube import DISRUPTION_BUDGETS, NODES, PODS
 from lamina.ports.kube.fake import FakeKube
 from lamina.report.cluster_reader import read
-from tests.defragmentation.cluster import FragmentedKube, Jumping
+from tests.defragmentation.cluster import FragmentedKube
+from tests.worlds.clocks import JumpingClock
 
 
 async def defragment(kube: FakeKube) -> list[str]:
-    work = DefragRun(kube, Jumping(), patience_s=60)
+    work = DefragRun(kube, JumpingClock(), patience_s=60)
     cluster = await read(kube)
     return [line async for line in work.run(cluster, list(plan(cluster, 20)))]
 

@@ -12,6 +12,7 @@ from typing import Any
 
 import pytest
 
+from lamina.dialects.templates import WORKLOADS
 from lamina.ports.clock import FakeClock
 from lamina.ports.kube import EVENTS, INVENTORIES, PODS, Object, Resource
 from lamina.ports.kube.fake import FakeKube
@@ -19,14 +20,40 @@ from lamina.ports.set_aside import SetAside
 from tests.controller.admission_door import UNVERIFIED
 from tests.controller.cluster import RunningController, running
 from tests.controller.trials import EVERY_LOOP_S, set_aside, works
+from tests.hostile_objects import values
 from tests.hostile_objects.objects import SEEDS, objects, put
-from tests.hostile_objects.reviews import review
 from tests.hostile_objects.unusable import is_unusable, refusal
 from tests.waiting import until
 from tests.worlds.objects import gpus
 
 HONEST = "node-0"
 OBJECTS = 60
+
+
+def review(random: Random, pod: Object) -> bytes:
+    """The body of a request to admission about the pod, with requests that the API server never sends among them."""
+    group, resource, obj = random.choice((("", "pods", pod), ("", "pods", pod), _workload(random, pod)))
+    request: dict[str, Any] = {
+        "uid": random.choice(("1", values.text(random), "x" * 100_000)),
+        "operation": random.choice(("CREATE", "CREATE", "UPDATE", "DELETE", "CONNECT", values.text(random))),
+        "namespace": random.choice(("default", "kube-system", values.text(random))),
+        "subResource": random.choice(("", "", "ephemeralcontainers", "status", values.text(random))),
+        "resource": {"group": group, "version": "v1", "resource": resource},
+        "object": obj,
+        "oldObject": random.choice((None, obj, {})),
+        "userInfo": {"username": values.text(random), "groups": [values.text(random)] * random.choice((0, 1, 5000))},
+        "dryRun": random.choice((True, False)),
+    }
+    kept = values.sparse(random, request, "uid", "object")
+    return json.dumps({"apiVersion": "admission.k8s.io/v1", "kind": "AdmissionReview", "request": kept}).encode()
+
+
+def _workload(random: Random, pod: Object) -> tuple[str, str, Object]:
+    group = random.choice(sorted(WORKLOADS))
+    resource = random.choice(sorted(WORKLOADS[group]))
+    template = {"template": {"metadata": pod["metadata"], "spec": pod["spec"]}}
+    spec = {"jobTemplate": {"spec": template}} if resource == "cronjobs" else template
+    return group, resource, {"metadata": {"name": values.name(random)}, "spec": spec}
 
 
 async def answered(cluster: RunningController, pod: Object) -> None:

@@ -36,10 +36,11 @@ from tests.controller.borrower_world import Borrowing
 from tests.controller.cluster import running
 from tests.controller.defrag_controller import controller as running_controller
 from tests.controller.idle_world import IdleCluster
-from tests.defragmentation.cluster import FragmentedKube, Jumping
+from tests.defragmentation.cluster import FragmentedKube
 from tests.operations.agent_pages import agent_pod
 from tests.operations.dashboard.viewers import ViewersKube
 from tests.waiting import until
+from tests.worlds.clocks import JumpingClock
 from tests.worlds.objects import admitted_pod, gpus, inventory_object
 
 MEMBERS: tuple[tuple[dict[str, str], dict[str, str], dict[str, Any]], ...] = (
@@ -318,7 +319,7 @@ async def test_defragmentation() -> None:
     kube = FragmentedKube()
     await kube.fill(a="GPU-n-0", b="GPU-n-1", c="GPU-n-1")
     noted = Noted("defragmentation", kube)
-    await running_controller(noted, Jumping()).evictions.defragmentation.reconcile()
+    await running_controller(noted, JumpingClock()).evictions.defragmentation.reconcile()
     assert kube.evicted == ["a"]
     of_the_controller = {("defragmentation", resource, verb) for _, resource, verb in rights("controller") - RARE}
     assert noted.asked - of_the_controller == rights("defragmentation")
@@ -355,7 +356,7 @@ async def test_defrag() -> None:
     await kube.fill(a="GPU-n-0", b="GPU-n-1", c="GPU-n-1")
     noted = Noted("defrag", kube)
     cluster = await cluster_reader.read(noted)
-    work = DefragRun(noted, Jumping(), patience_s=60)
+    work = DefragRun(noted, JumpingClock(), patience_s=60)
     assert [line async for line in work.run(cluster, list(plan(cluster, 20)))]
     assert noted.asked == as_a_reader("defrag")
 

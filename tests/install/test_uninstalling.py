@@ -16,7 +16,6 @@ from lamina.install import values as install_values
 from lamina.install.chart import definitions, namespace, objects
 from lamina.install.cleaner import CLEANER
 from lamina.operations.uninstall import Uninstall
-from lamina.ports.clock import FakeClock
 from lamina.ports.kube import (
     CONFIG_MAPS,
     CUSTOM_RESOURCE_DEFINITIONS,
@@ -33,17 +32,24 @@ from lamina.ports.kube import (
     Resource,
 )
 from lamina.ports.kube.fake import FakeKube
-from tests.install.kinds import resource_of
+from tests.worlds.clocks import JumpingClock
 
 GPU = Gpu(uuid="GPU-0", index=0, model="Tesla T4", memory_mib=15360, capacity_mib=15360)
 VALUES = ["agent.nvidiaNamespace=gpu-operator", "serviceMonitor.enabled=true", "agent.mig=true"]
 
 
-class Hurried(FakeClock):
-    """A sleep ends at once, and it is later."""
+_OF_THE_CLUSTER = (
+    *("Namespace", "CustomResourceDefinition", "ClusterRole", "ClusterRoleBinding", "MutatingWebhookConfiguration"),
+    *("ValidatingAdmissionPolicy", "ValidatingAdmissionPolicyBinding"),
+)
 
-    async def sleep(self, seconds: float) -> None:
-        self._now += seconds
+
+def resource_of(document: Object) -> Resource:
+    """The kind of what is installed, as `lamina.ports.kube` has kinds."""
+    group, _, version = document["apiVersion"].rpartition("/")
+    kind = document["kind"]
+    plural = kind.lower()[:-1] + "ies" if kind.endswith("y") else kind.lower() + "s"
+    return Resource(group, version, plural, kind, kind not in _OF_THE_CLUSTER)
 
 
 class InstalledKube(FakeKube):
@@ -98,7 +104,7 @@ async def installed() -> InstalledKube:
 
 async def uninstall(kube: FakeKube, *, force: bool = False, kubelets: bool = True) -> tuple[list[str], list[str]]:
     """What it says, and what it finds left."""
-    uninstalling = Uninstall(kube, Hurried(), patience_s=3)
+    uninstalling = Uninstall(kube, JumpingClock(), patience_s=3)
     reported = [step async for step in uninstalling.run(force=force, kubelets=kubelets)]
     return reported, await uninstalling.left()
 

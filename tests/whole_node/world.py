@@ -7,6 +7,7 @@ import asyncio
 import contextlib
 import copy
 import logging
+import os
 import shutil
 from collections.abc import Coroutine
 from dataclasses import replace
@@ -29,6 +30,7 @@ from lamina.core.mig_cards import MIG_CARDS
 from lamina.core.objects import read_grant
 from lamina.core.sizes import RESIZE, RESIZE_STATUS, usable
 from lamina.errors import LaminaError
+from lamina.ports.files import Files
 from lamina.ports.host import FakeHost
 from lamina.ports.kube import CONFIG_MAPS, GRANTS, NODES, PODS, EventRecorder, NotFound, Object
 from lamina.ports.kube.fake import FakeKube
@@ -43,7 +45,6 @@ from tests.whole_node import kinds
 from tests.whole_node.claims import ClaimDoor
 from tests.whole_node.kinds import NODE
 from tests.whole_node.kubelet import Container, Kubelet, Pod, Registrations, is_device
-from tests.whole_node.quick_files import QuickFiles
 from tests.worlds.clocks import TogetherClock, all_done
 from tests.worlds.deaths import Died, Life, MortalPort
 
@@ -54,6 +55,18 @@ FACTS = [
 ]
 GPUS = [facts.uuid for facts in FACTS]
 POLL_S = 10.0
+
+
+class QuickFiles(Files):
+    """Does not wait for the disk, which is changed often here."""
+
+    def write(self, path: Path, content: bytes, *, mode: int = 0o644) -> None:
+        self.make_folder(path.parent)
+        temporary = path.with_name(f".{path.name}.tmp")
+        temporary.unlink(missing_ok=True)
+        temporary.write_bytes(content)
+        temporary.chmod(mode)
+        os.replace(temporary, path)  # noqa: PTH105
 
 
 class _Idle:

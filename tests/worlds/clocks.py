@@ -25,6 +25,13 @@ class SettableClock(FakeClock):
         return self._now if self.wall_time is None else self.wall_time
 
 
+class JumpingClock(FakeClock):
+    """A sleep ends at once, and it is later."""
+
+    async def sleep(self, seconds: float) -> None:
+        self._now += seconds
+
+
 class SteppedClock(FakeClock):
     """Time passes in steps, and everything that becomes due happens in between."""
 
