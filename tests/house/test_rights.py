@@ -7,6 +7,7 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
+from lamina.config_source.live import text_in_force
 from lamina.configuration import DEFAULT
 from lamina.defragmentation.plan import plan
 from lamina.defragmentation.run import DefragRun
@@ -22,7 +23,7 @@ from lamina.operations.node_labels import labeled_nodes
 from lamina.ports.clock import FakeClock
 from lamina.ports.kube import CONFIG_MAPS, INVENTORIES, NODES, PODS, RESOURCE_CLAIMS, RESOURCE_QUOTAS, RESOURCE_SLICES
 from lamina.ports.kube.fake import FakeKube
-from lamina.report import cluster_reader, configured
+from lamina.report import cluster_reader
 from lamina.report.fit_groups import read_needed
 from lamina.report.pod_claims import read_claims
 from lamina.report.pod_templates import PodTemplate
@@ -246,7 +247,7 @@ async def test_people_who_look_at_refusals() -> None:
 
 async def test_people_who_look_at_the_configuration() -> None:
     noted = Noted("configuration", FakeKube())
-    await configured.text_in_force(noted)
+    await text_in_force(noted)
     assert noted.asked == rights("configuration")
 
 

@@ -10,10 +10,10 @@ from lamina import configuration
 from lamina.cli.connection import with_cluster
 from lamina.cli.exit_codes import ExitCode
 from lamina.cli.options import Kubeconfig
+from lamina.config_source.live import text_in_force
 from lamina.configuration.config_map import NAME, TextInForce, text_hash
 from lamina.configuration.writer import to_yaml
 from lamina.ports.user_files import read_text
-from lamina.report.configured import text_in_force
 
 config = typer.Typer(
     name="config", help="Work with configuration files and the configuration in force.", no_args_is_help=True

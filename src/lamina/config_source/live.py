@@ -12,8 +12,8 @@ from pathlib import Path
 from lamina.configuration import CONFIG_MAP as NAME
 from lamina.configuration import CONFIG_MAP_KEY as KEY
 from lamina.configuration import CONFIG_MAP_NAMESPACE as NAMESPACE
-from lamina.configuration import Config, load
-from lamina.configuration.config_map import IN_FORCE, MAX_RECORDED, SINCE, text_in
+from lamina.configuration import DEFAULT, Config, load
+from lamina.configuration.config_map import IN_FORCE, MAX_RECORDED, SINCE, TextInForce, in_force, text_in
 from lamina.errors import BadInput, LaminaError, Outside
 from lamina.ports.clock import Clock
 from lamina.ports.kube import CONFIG_MAPS, EventRecorder, Kube, NotFound, Object, follow
@@ -68,13 +68,29 @@ async def read_file(path: Path) -> LiveConfiguration:
     return LiveConfiguration(_load(text, str(path)), text)
 
 
+async def config_map_object(kube: Kube) -> Object | None:
+    """The ConfigMap with the configuration; None where there is none. Raises Outside."""
+    try:
+        return await kube.get(CONFIG_MAPS, NAME, namespace=NAMESPACE)
+    except NotFound:
+        return None
+
+
 async def read_config_map(kube: Kube) -> LiveConfiguration:
     """The configuration in the ConfigMap; the defaults where there is none. Raises BadInput, Outside."""
-    try:
-        text = text_in(await kube.get(CONFIG_MAPS, NAME, namespace=NAMESPACE))
-    except NotFound:
-        text = ""
+    config_map = await config_map_object(kube)
+    text = "" if config_map is None else text_in(config_map)
     return LiveConfiguration(_load(text, _SOURCE), text)
+
+
+async def text_in_force(kube: Kube) -> TextInForce:
+    """The cluster's configuration, also where the text in the ConfigMap is refused. Raises Outside."""
+    return configured_by(await config_map_object(kube))
+
+
+def configured_by(config_map: Object | None) -> TextInForce:
+    """The configuration in force with this ConfigMap; the default without one."""
+    return TextInForce("", DEFAULT) if config_map is None else in_force(config_map)
 
 
 async def read_source(path: Path | None, kube: Kube) -> LiveConfiguration:

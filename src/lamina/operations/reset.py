@@ -12,6 +12,7 @@ import yaml
 from lamina import configuration
 from lamina.agent.compat.node_watch import observed_node
 from lamina.agent.compat.reconciler import CompatMetadata, maintained_resources, metadata_patch, status_patch
+from lamina.config_source.live import config_map_object
 from lamina.configuration import CONFIG_MAP, CONFIG_MAP_KEY, CONFIG_MAP_NAMESPACE, Config
 from lamina.configuration.config_map import text_in
 from lamina.configuration.yaml_documents import load_mapping
@@ -81,9 +82,8 @@ class Reset:
         yield f"Removed labels, annotations and resources; cleaned {nodes} node{'s' if nodes != 1 else ''} from here."
 
     async def _disable(self) -> None:
-        try:
-            present = await self._kube.get(CONFIG_MAPS, CONFIG_MAP, namespace=CONFIG_MAP_NAMESPACE)
-        except NotFound:
+        present = await config_map_object(self._kube)
+        if present is None:
             meta = {"name": CONFIG_MAP, "namespace": CONFIG_MAP_NAMESPACE}
             created = {"metadata": meta, "data": {CONFIG_MAP_KEY: disabled("")}}
             await self._kube.create(CONFIG_MAPS, created, namespace=CONFIG_MAP_NAMESPACE)

@@ -3,6 +3,7 @@
 from collections.abc import AsyncIterator, Mapping
 from typing import NamedTuple
 
+from lamina.config_source.live import text_in_force
 from lamina.core.config import Config
 from lamina.core.gpus import Inventory
 from lamina.core.grants import Grant
@@ -30,7 +31,6 @@ from lamina.operations.workloads import find_workload, pods_of
 from lamina.ports.clock import Clock
 from lamina.ports.kube import GRANTS, INVENTORIES, PODS, Kube, NotFound, Object, Refused
 from lamina.report.cluster_reader import readable
-from lamina.report.configured import text_in_force
 
 ANSWER_S = 60.0
 """How long the controller and the agent of the node may take."""

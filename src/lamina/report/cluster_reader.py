@@ -12,6 +12,7 @@ from types import MappingProxyType
 from typing import Generic, NamedTuple, TypeVar
 
 from lamina import configuration
+from lamina.config_source.live import config_map_object, configured_by
 from lamina.configuration import Config
 from lamina.core.gpus import Inventory
 from lamina.core.objects import confirmed_survivors, read_inventory
@@ -40,7 +41,6 @@ from lamina.ports.kube import (
     Refused,
 )
 from lamina.report.cluster_view import ClusterView
-from lamina.report.configured import configured_by, read_config_map
 from lamina.report.holds import RoomOfNode, count_holds, read_holds
 from lamina.report.pod_claims import IMPLICIT, NO_CLAIMS, ClaimObjects, PodClaims, read_claims
 from lamina.report.waiting_groups import Needed, read_waiting
@@ -73,7 +73,7 @@ async def read(kube: Kube, *, hosts: bool = False, claims: bool = False, groups:
 
     Raises BadInput where Lamina is not installed.
     """
-    config_map = await read_config_map(kube)
+    config_map = await config_map_object(kube)
     try:
         inventories = (await kube.list(INVENTORIES)).items
         grants = (await kube.list(GRANTS)).items

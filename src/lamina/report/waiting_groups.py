@@ -1,6 +1,7 @@
 """Pod groups that wait: what keeps a member waiting that would fit alone, by the plans that the controller makes."""
 
 import asyncio
+import contextlib
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from functools import cached_property
 
@@ -33,10 +34,8 @@ async def read_waiting(kube: Kube, pods: Iterable[Object]) -> Needed:
 
     async def read(name: GroupName) -> None:
         async with limit:
-            try:
+            with contextlib.suppress(Refused):
                 found[name] = await needed_members(kube, name)
-            except Refused:
-                return
 
     waiting = (group_of(pod) for pod in pods if pod_state(pod).stage is Stage.PENDING)
     await asyncio.gather(*(read(name) for name in {name for name in waiting if name is not None}))

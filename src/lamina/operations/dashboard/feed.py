@@ -14,6 +14,7 @@ from typing import Any, NamedTuple
 
 from lamina.agent.mig.label_partitioner import LABEL as MIG_CONFIGURATION
 from lamina.agent.mig.label_partitioner import STATE as MIG_STATE
+from lamina.config_source.live import configured_by
 from lamina.configuration import CONFIG_MAP, CONFIG_MAP_NAMESPACE
 from lamina.errors import BadInput, Outside
 from lamina.operations.dashboard.board import Board
@@ -40,7 +41,6 @@ from lamina.ports.kube import (
 from lamina.ports.kube.follow import BOOKMARK, DELETED, SYNCED, FollowedCollection, identity
 from lamina.ports.polling import RetryPauses
 from lamina.report.cluster_reader import NOT_INSTALLED, ClusterObjects, ClusterReader
-from lamina.report.configured import configured_by
 from lamina.report.pod_claims import NO_CLAIMS, read_claims
 from lamina.report.pods import PodRow
 from lamina.report.refusals import REASON, last_refusals, refused_workloads
