@@ -29,6 +29,9 @@ class Role:
     def __bool__(self) -> bool:
         return self.leads
 
+    def ready(self) -> bool:
+        return self.leads
+
 
 def controller(
     kube: Kube,
@@ -42,7 +45,7 @@ def controller(
     role = Role() if role is None else role
     events = EventRecorder(kube, "lamina", now=clock.wall)
     made = assemble(kube, clock, ControllerSettings(identity=identity), configuration, events)
-    evictor = Evictor(kube, events, lambda: bool(role))
+    evictor = Evictor(kube, events, role.ready)
     work = Defragmenter(made.context, evictor, made.watches, made.metrics, identity)
     evictions = dataclasses.replace(made.evictions, defragmentation=work)
     return dataclasses.replace(made, readiness=cast(Readiness, role), evictions=evictions)

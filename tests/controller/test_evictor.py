@@ -6,6 +6,7 @@ from pathlib import Path
 import pytest
 
 import lamina.controller
+from lamina.controller.eviction.candidates import FoundSince
 from lamina.controller.eviction.evictor import Evictor
 from lamina.errors import Outside
 from lamina.ports.kube import DISRUPTION_BUDGETS, EVENTS, PODS, EventRecorder, Object
@@ -77,3 +78,11 @@ def test_nothing_else_in_the_controller_evicts() -> None:
         if isinstance(node, ast.Attribute) and ast.unparse(node).endswith("kube.evict")
     ]
     assert calls == ["eviction/evictor.py"]
+
+
+def test_since_when_a_pod_is_found_begins_again_after_a_look_without_it() -> None:
+    found = FoundSince()
+    found.observe(["a", "b"], 10.0)
+    found.observe(["a"], 12.0)
+    found.observe(["a", "b"], 15.0)
+    assert [found.seconds(uid, 16.0) for uid in ("a", "b", "never")] == [6.0, 1.0, 0.0]

@@ -101,7 +101,7 @@ def assemble(
     readiness = Readiness(watches, election)
     certificates = CertificateStore(kube, clock, certificate_names(settings.admission_host))
     extender_tls = _extender_tls(kube, clock, settings)
-    evictor = Evictor(kube, events, lambda: bool(readiness))
+    evictor = Evictor(kube, events, readiness.ready)
     grantless = GrantlessHolders(context, evictor, watches)
     metrics = _metrics(context, election, grantless, lambda: _served_certificates(certificates, extender_tls))
     scheduler = Scheduler(cluster_state, quotas, configuration)
@@ -195,7 +195,7 @@ def _resizer(
         placement_lease=placement_lease,
         locks=locks,
         pods=lambda: watches.resized_pods,
-        leading=lambda: bool(readiness),
+        leading=readiness.ready,
     )
 
 
@@ -260,19 +260,21 @@ def tasks_of(controller: Controller) -> list[Coroutine[Any, Any, None]]:
         kube, clock, configuration, controller.certificates, address, claims=settings.dra
     )
     label = LeaderLabel(kube, clock, controller.election.identity)
-    verbs = controller.verbs
-    requeue = Requeue(context, verbs.assumed, lambda: bool(controller.readiness))
+    verbs, ready = controller.verbs, controller.readiness.ready
+    requeue = Requeue(context, verbs.assumed, ready)
 
     statuses = InventoryStatuses(
         kube, context.cluster_state, controller.watches.inventory_statuses, clock, verbs.nominated.rooms
     )
 
-    def ready() -> bool:
-        return bool(controller.readiness)
+    def guarded(every_s: float, step: Callable[[], Awaitable[None]]) -> Callable[[], Awaitable[None]]:
+        """A loop of what only a ready replica does."""
 
-    async def update_inventory_statuses() -> None:
-        if ready():
-            await statuses.step()
+        async def if_ready() -> None:
+            if ready():
+                await step()
+
+        return lambda: _every(clock, every_s, if_ready)
 
     loops: dict[str, Callable[[], Awaitable[None]]] = {
         "configuration": lambda: follow_source(
@@ -285,10 +287,13 @@ def tasks_of(controller: Controller) -> list[Coroutine[Any, Any, None]]:
         "holds": lambda: _every(clock, _EXPIRE_S, lambda: _expire_holds(context)),
         "waiting pods": lambda: _every(clock, _RETRY_S, requeue.reconcile),
         "pod groups": lambda: _every(clock, _EXPIRE_S, lambda: _expire_gangs(controller)),
-        "orphan grants": lambda: _every(clock, _EXPIRE_S, lambda: _remove_orphan_grants(controller)),
+        "orphan grants": guarded(_EXPIRE_S, lambda: remove_orphan_grants(context, controller.locks)),
         "sizes of containers": lambda: _every(clock, _RESIZE_S, controller.resizer.reconcile),
-        "quota statuses": lambda: _every(clock, _QUOTA_STATUS_S, lambda: _update_quota_statuses(controller)),
-        "inventory statuses": lambda: _every(clock, inventory_status.EVERY_S, update_inventory_statuses),
+        "quota statuses": guarded(
+            _QUOTA_STATUS_S,
+            lambda: update_statuses(kube, context.quotas, context.ledger, configuration.value, context.set_aside),
+        ),
+        "inventory statuses": guarded(inventory_status.EVERY_S, statuses.step),
         "freezing": lambda: _freeze_after_sync(controller.watches),
         "packing policy": lambda: _learn_after_sync(controller),
         **controller.evictions.loops(clock),
@@ -320,20 +325,6 @@ async def _expire_holds(context: Context) -> None:
 
 async def _expire_gangs(controller: Controller) -> None:
     controller.verbs.gangs.expire()
-
-
-async def _remove_orphan_grants(controller: Controller) -> None:
-    """Settle unconfirmed claims, which only the leader may."""
-    if controller.readiness:
-        await remove_orphan_grants(controller.context, controller.locks)
-
-
-async def _update_quota_statuses(controller: Controller) -> None:
-    context = controller.context
-    if controller.readiness:
-        await update_statuses(
-            context.kube, context.quotas, context.ledger, context.configuration.value, context.set_aside
-        )
 
 
 async def _freeze_after_sync(watches: Watches) -> None:

@@ -17,6 +17,21 @@ _CONCURRENT_NODES = 16
 """How many nodes' pods are listed at the same time."""
 
 
+class FoundSince:
+    """Since when each of some pods has been found, by UID, in seconds of the monotonic clock."""
+
+    def __init__(self) -> None:
+        self._since: dict[str, float] = {}
+
+    def observe(self, uids: Iterable[str], now: float) -> None:
+        """These are found now. A pod that is not among them is forgotten."""
+        self._since = {uid: self._since.get(uid, now) for uid in uids}
+
+    def seconds(self, uid: str, now: float) -> float:
+        """For how long the pod has been found; 0 where it was not found before."""
+        return now - self._since.get(uid, now)
+
+
 class EvictionPlan(NamedTuple):
     """Where pods are to go, and the pods to evict, by node. Pods may go to nodes where none is evicted."""
 

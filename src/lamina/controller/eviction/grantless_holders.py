@@ -8,6 +8,7 @@ short grace period, also where the pod is being deleted with a long one: no cont
 from collections.abc import Iterator
 
 from lamina.controller.context import Context
+from lamina.controller.eviction.candidates import FoundSince
 from lamina.controller.eviction.evictor import Evictor
 from lamina.controller.observation.watches import Watches
 from lamina.core.evictions import NAMED_AFTER_S
@@ -26,7 +27,7 @@ class GrantlessHolders:
         self._context = context
         self._evictor = evictor
         self._watches = watches
-        self._since: dict[str, float] = {}
+        self._found = FoundSince()
         self._named: set[str] = set()
 
     @property
@@ -34,20 +35,20 @@ class GrantlessHolders:
         """How many pods have been without a grant for a minute, by namespace."""
         now, counts = self._context.now(), dict[str, int]()
         for holder, _ in self._grantless():
-            if now - self._since.get(holder.uid, now) >= NAMED_AFTER_S:
+            if self._found.seconds(holder.uid, now) >= NAMED_AFTER_S:
                 counts[holder.namespace] = counts.get(holder.namespace, 0) + 1
         return counts
 
     async def reconcile(self) -> None:
         """Look once. What cannot be done is tried again at the next call."""
         now, found = self._context.now(), {holder.uid: (holder, tickets) for holder, tickets in self._grantless()}
-        self._since = {uid: self._since.get(uid, now) for uid in found}
+        self._found.observe(found, now)
         self._named &= found.keys()
         if not self._evictor.leading():
             return
         for uid, (holder, tickets) in found.items():
-            if now - self._since[uid] >= NAMED_AFTER_S:
-                await self._act(holder, describe_tickets(tickets), now - self._since[uid])
+            if (since_s := self._found.seconds(uid, now)) >= NAMED_AFTER_S:
+                await self._act(holder, describe_tickets(tickets), since_s)
 
     async def _act(self, holder: TicketHolder, tickets: str, since_s: float) -> None:
         policy, pod = self._context.configuration.value.grantless_pods, _reference(holder)

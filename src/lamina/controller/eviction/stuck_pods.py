@@ -12,6 +12,7 @@ from collections.abc import Iterator, Mapping
 from typing import NamedTuple
 
 from lamina.controller.context import Context
+from lamina.controller.eviction.candidates import FoundSince
 from lamina.controller.eviction.evictor import Evictor
 from lamina.core.gpus import Inventory
 from lamina.ledger.claim_usage import ClaimUsage
@@ -38,14 +39,14 @@ class StuckPods:
         self._context = context
         self._evictor = evictor
         self._usage = usage
-        self._since: dict[str, float] = {}
+        self._found = FoundSince()
 
     async def reconcile(self) -> None:
         """Evict what has been stuck for long. Raises Outside."""
         found = {each.uid: each for each in self.find()} if self._evictor.leading() else {}
         now = self._context.now()
-        self._since = {uid: self._since.get(uid, now) for uid in found}
-        due = {uid for uid, since in self._since.items() if now - since >= STUCK_S}
+        self._found.observe(found, now)
+        due = {uid for uid in found if self._found.seconds(uid, now) >= STUCK_S}
         if not due:
             return
         for pod in (await self._context.kube.list(PODS)).items:

@@ -244,12 +244,13 @@ class GangCoordinator:
 
 def plan_basis(context: Context, scheduler: Scheduler, nominated: NominatedPods) -> PlanBasis:
     """What plans rest on in the controller: the ledger as it is, and the answers of filter."""
-
-    def fitting(pod: ParsedPod, nodes: list[str]) -> list[str]:
-        return scheduler.filter(pod, nodes).fitting
-
     return PlanBasis(
-        context.cluster_state, scheduler.rules, fitting, nominated.closed_to, context.now, scheduler.packing
+        context.cluster_state,
+        scheduler.rules,
+        lambda pod, nodes: scheduler.filter(pod, nodes).fitting,
+        nominated.closed_to,
+        context.now,
+        scheduler.packing,
     )
 
 

@@ -17,6 +17,10 @@ class Readiness:
         return self._watches.synced.is_set()
 
     def __bool__(self) -> bool:
+        return self.ready()
+
+    def ready(self) -> bool:
+        """The same for parts that only ask whether they may act."""
         return self.warm and self._election.leading
 
     @property
