@@ -63,7 +63,7 @@ BAD_DEVICES = [
     {"uuid": "GPU-" + "x" * 36},
     {"cores_percent": 20, "most_percent": 19}, {"most_percent": 101}, {"most_percent": -1},
     {"cores_percent": 101}, {"cores_percent": -1}, {"compute_policy": ComputePolicy.CAP},
-    {"compute_policy": ComputePolicy.WEIGHT, "cores_percent": 0}, {"context_bytes": -1},
+    {"compute_policy": ComputePolicy.WEIGHT, "cores_percent": 0}, {"context_bytes": -1}, {"context_bytes": 1 << 63},
 ]  # fmt: skip
 
 
