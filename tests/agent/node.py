@@ -32,7 +32,7 @@ from lamina.agent.prepare.steps import PreparationSteps
 from lamina.agent.resource_claims.dra_devices import Doors
 from lamina.agent.state.cluster import ClusterClient
 from lamina.agent.state.gpu_health import ObservedGpu
-from lamina.agent.state.observed import AppliedConfig, PodOwners
+from lamina.agent.state.observed import AppliedConfig, PodOwners, Refusals
 from lamina.agent.state.record import Record
 from lamina.agent.state.settings import AgentSettings
 from lamina.configuration import DEFAULT
@@ -102,6 +102,7 @@ def fake_context(root: Path, name: str = "node-1", **changes: Any) -> NodeContex
         ),
         "record": Record(root / "record.json", files),
         "aside": aside,
+        "refusals": Refusals(aside),
     }
     return NodeContext(**fakes | changes)
 

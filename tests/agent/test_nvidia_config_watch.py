@@ -53,11 +53,11 @@ class WatchedNode:
         self.kube = FakeKube()
         kept = last_good_config(folder / "nvidia.json", Files())
         self.clock = FakeClock()
-        self.refusals, self.refused = Refusals(), list[RefusedConfiguration]()
+        self.refusals, self.refused = Refusals(SetAside(log)), list[RefusedConfiguration]()
         self.refusals.publish_to(lambda refused: self.refused.__setitem__(slice(None), refused))
         recorder = EventRecorder(self.kube, "lamina-agent", now=self.clock.wall)
         self.follower = NvidiaConfigWatch(
-            self.kube, "n", kept, recorder, self.clock, SetAside(log), self.refusals, namespace=NAMESPACE
+            self.kube, "n", kept, recorder, self.clock, self.refusals, namespace=NAMESPACE
         )
 
     async def begin(self, config_map: str) -> None:

@@ -1,6 +1,6 @@
 """What the parts of one agent work with."""
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 
 from lamina.agent.containers.paths import HostPaths
 from lamina.agent.state.cluster import ClusterClient
@@ -34,7 +34,7 @@ class NodeContext:
     record: Record
     aside: SetAside
     """What the agent has set aside, under any configuration."""
-    refusals: Refusals = field(default_factory=Refusals)
+    refusals: Refusals
     """The configurations of the node that the agent refuses."""
 
     @property

@@ -3,6 +3,7 @@
 import contextlib
 import logging
 from dataclasses import dataclass, field
+from functools import cached_property
 from typing import NamedTuple, Protocol
 
 from lamina.agent.cleanup.leftovers import reconcile
@@ -69,7 +70,7 @@ COMPONENT = "lamina-agent"
 
 @dataclass(frozen=True, kw_only=True)
 class AgentPorts:
-    """The agent's interfaces to the outside, and what it has set aside or refused."""
+    """The agent's interfaces to the outside, and what it has set aside."""
 
     kube: Kube
     nvml: Nvml
@@ -79,7 +80,11 @@ class AgentPorts:
     host: Host
     mounts: Mounts = field(default_factory=LinuxMounts)
     aside: SetAside = field(default_factory=lambda: SetAside(log))
-    refusals: Refusals = field(default_factory=Refusals)
+
+    @cached_property
+    def refusals(self) -> Refusals:
+        """Which configurations of the node are refused."""
+        return Refusals(self.aside)
 
 
 class Part(Protocol):
@@ -123,7 +128,6 @@ async def make_parts(node: NodeContext, ports: AgentPorts) -> dict[str, Part]:
         wanted=node.config.for_node(node.node).time_slice,
         report=time_slice_events(node.events, node.node),
     )
-    node.refusals.publish_to(lambda refused: offers.update(refused=refused))
     publisher = InventoryPublisher(node.cluster, offers.inventory, node.clock)
     with contextlib.suppress(Outside):
         await partitioner.advertise()
@@ -206,7 +210,9 @@ def _offers(node: NodeContext) -> NodeOfferStore:
         on_demand=None,
         survivors=None,
     )
-    return NodeOfferStore(state, lambda: _in_use(node, kinds.mode))
+    offers = NodeOfferStore(state, lambda: _in_use(node, kinds.mode))
+    node.refusals.publish_to(lambda refused: offers.update(refused=refused))
+    return offers
 
 
 def _in_use(node: NodeContext, mode: Mode) -> DevicesInUse:

@@ -93,7 +93,6 @@ async def _run_configurations(
         last_good_config(settings.nvidia, ports.files),
         EventRecorder(ports.kube, COMPONENT, now=ports.clock.wall),
         ports.clock,
-        ports.aside,
         ports.refusals,
         namespace=settings.nvidia_namespace,
     )

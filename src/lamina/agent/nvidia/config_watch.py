@@ -44,7 +44,6 @@ from lamina.ports.kube import (
 )
 from lamina.ports.kube.follow import identity, trimmed_to
 from lamina.ports.polling import FailureLog, retry
-from lamina.ports.set_aside import SetAside
 
 
 class ConfigSource(NamedTuple):
@@ -158,7 +157,6 @@ class NvidiaConfigWatch:
         last_good: LastGoodFile[AppliedConfig],
         events: EventRecorder,
         clock: Clock,
-        aside: SetAside,
         refusals: Refusals,
         *,
         namespace: str = "",
@@ -170,8 +168,7 @@ class NvidiaConfigWatch:
         self._last_good = last_good
         self._events = events
         self._clock = clock
-        self._aside = aside
-        self._refusals = refusals
+        self._refusals, self._aside = refusals, refusals.aside
 
     async def current(self, config: Config) -> AppliedConfig:
         """The configuration that applies now; if it is refused, the last accepted one, and if it was deleted, none.

@@ -15,6 +15,7 @@ from lamina.core.gpus import MAX_REASON, MAX_REFUSED, RefusedConfiguration
 from lamina.core.sharing import ReplicaSharing
 from lamina.core.workloads import UNKNOWN, Workload, workload_of
 from lamina.ports.kube import Object
+from lamina.ports.set_aside import SetAside
 
 T = TypeVar("T")
 
@@ -125,7 +126,9 @@ _Publish = Callable[[tuple[RefusedConfiguration, ...]], object]
 class Refusals:
     """Those of the node, for its Inventory: at most one of each kind. They outlive a change of what is in force."""
 
-    def __init__(self) -> None:
+    def __init__(self, aside: SetAside) -> None:
+        self.aside = aside
+        """Where each refusal is logged and counted too."""
         self._known: dict[str, RefusedConfiguration] = {}
         self._publish: _Publish = lambda refused: None
 
