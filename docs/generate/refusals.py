@@ -31,7 +31,7 @@ _PODS: tuple[tuple[str, Mapping[str, Any], Mapping[str, Any]], ...] = (
     ("gpumem: 10Gi", {"nvidia.com/gpumem": "10Gi"}, {}),
     ("gpumem-percentage: 101", {"nvidia.com/gpumem-percentage": 101}, {}),
     ("gpumem and gpumem-percentage", {"nvidia.com/gpumem": 1000, "nvidia.com/gpumem-percentage": 10}, {}),
-    ("nvidia.com/cores: 10", {"nvidia.com/gpu": 1, "nvidia.com/cores": 10}, {}),
+    ("nvidia.com/gpucore: 10", {"nvidia.com/gpu": 1, "nvidia.com/gpucore": 10}, {}),
     ("aliyun.com/gpu-mem next to gpumem", {"nvidia.com/gpumem": 1000, "aliyun.com/gpu-mem": 3}, {}),
     ("gpumem and vgpu-memory", {"nvidia.com/gpumem": 1000, "volcano.sh/vgpu-memory": 1000}, {}),
     ("priority: 0 alone", {"nvidia.com/priority": 0}, {}),

@@ -44,6 +44,7 @@ AMOUNTS = {
     "nvidia.com/gpumem": ("1000", "3Gi", 0),
     "nvidia.com/gpumem-percentage": ("50", "100"),
     "nvidia.com/gpucores": ("30", "0", "100"),
+    "nvidia.com/cores": ("30", "0", "100"),
     "nvidia.com/mig-1g.5gb": ("1",),
     "volcano.sh/vgpu-number": ("1", "0"),
     "volcano.sh/vgpu-memory": ("2000",),

@@ -12,6 +12,7 @@ from lamina.errors import BadInput
 from tests.dialects.pods import container, pod
 
 HAMI = {"nvidia.com/gpu": 1, "nvidia.com/gpumem": 4000, "nvidia.com/gpucores": 20}
+OTHER_NAME = {"nvidia.com/gpu": 1, "nvidia.com/gpumem": 4000, "nvidia.com/cores": 20}
 VOLCANO = {"volcano.sh/vgpu-number": 1, "volcano.sh/vgpu-memory": 4000, "volcano.sh/vgpu-cores": 20}
 CCE: dict[str, Any] = {"volcano.sh/gpu-mem.128Mi": 8, "volcano.sh/gpu-core.percentage": 20}
 
@@ -23,7 +24,7 @@ def resized(template: dict[str, Any], memory: int | None, cores: int | None = No
 
 
 @given(memory=st.integers(1, 100_000), cores=st.integers(1, 99))
-@pytest.mark.parametrize("amounts", [HAMI, VOLCANO])
+@pytest.mark.parametrize("amounts", [HAMI, OTHER_NAME, VOLCANO])
 def test_every_size_that_can_be_requested_is_what_is_requested_then(
     amounts: dict[str, Any], memory: int, cores: int
 ) -> None:

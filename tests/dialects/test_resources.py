@@ -28,7 +28,7 @@ def test_kube_scheduler_counts_only_the_count() -> None:
     [
         ("nvidia.com/gpu-mem", "nvidia.com/gpumem"),
         ("nvidia.com/gpumemory", "nvidia.com/gpumem"),
-        ("nvidia.com/cores", "nvidia.com/gpucores"),
+        ("nvidia.com/gpucore", "nvidia.com/gpucores"),
         ("nvidia.com/gpu-cores", "nvidia.com/gpucores"),
         ("nvidia.com/gpumem-percent", "nvidia.com/gpumem-percentage"),
         ("nvidia.com/gpus", "nvidia.com/gpu"),

@@ -1,14 +1,21 @@
 """What admission changes in a new pod: the defaults that its dialect promises."""
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from typing import Any
 
 from lamina.core.config import Config
 from lamina.core.requests import PodRequest
-from lamina.dialects.containers import read_containers
-from lamina.dialects.parser import DEFAULT_SCHEDULER, dialect_of, read_pod, without_zero_counts, zero_counts
-from lamina.dialects.patches import PatchOperation, remove_resource
-from lamina.dialects.registry import name_index
+from lamina.dialects.containers import ContainerManifest, read_containers
+from lamina.dialects.parser import (
+    DEFAULT_SCHEDULER,
+    dialect_of,
+    read_named,
+    read_pod,
+    without_zero_counts,
+    zero_counts,
+)
+from lamina.dialects.patches import PatchOperation, remove_resource, rename_resource
+from lamina.dialects.registry import NameIndex, name_index
 from lamina.errors import BadInput
 
 IGNORING_LABELS = ("lamina.dev/webhook", "hami.io/webhook")
@@ -34,7 +41,7 @@ def unserved_warning(pod: Mapping[str, Any], config: Config) -> str:
     if places(spec, config):
         return ""
     counts = {names.count for names in name_index(config).names.values()}
-    requested = {name for container in read_containers(pod) for name in container.requested}
+    requested = {name for container in read_named(pod, name_index(config)) for name in container.requested}
     shares = sorted((requested & name_index(config).owners.keys()) - counts)
     if not shares:
         return ""
@@ -56,7 +63,8 @@ def fill_defaults(pod: Mapping[str, Any], request: PodRequest | None, config: Co
     spec = pod.get("spec") or {}
     if not places(spec, config):
         return ()
-    index, containers = name_index(config), read_containers(pod)
+    index = name_index(config)
+    containers = read_named(pod, index)
     removals = [
         change
         for container in containers
@@ -69,9 +77,17 @@ def fill_defaults(pod: Mapping[str, Any], request: PodRequest | None, config: Co
     dialect, left = dialect_of(request), [without_zero_counts(container, index) for container in containers]
     return (
         *removals,
+        *renames(containers, index),
         *_fill_pod(spec, dialect.scheduler_name(config), config),
         *dialect.fill_defaults(read_pod(pod, left, index), request, index.names[dialect.name]),
     )
+
+
+def renames(containers: Iterable[ContainerManifest], index: NameIndex) -> Iterator[PatchOperation]:
+    """What gives resources that containers request by other names the ones in force."""
+    for container in containers:
+        for other, name in index.aliases.items():
+            yield from rename_resource(container, other, name)
 
 
 def check_unassigned(spec: Mapping[str, Any]) -> None:

@@ -12,7 +12,7 @@ from lamina.core.requests import PodRequest
 from lamina.dialects.containers import ContainerManifest, read_containers
 from lamina.dialects.groups import group_of
 from lamina.dialects.patches import PatchOperation, add_metadata, remove_resource
-from lamina.dialects.registry import resource_names
+from lamina.dialects.registry import name_index, resource_names
 from lamina.dra.generated import GeneratedClaim, generated_claim
 from lamina.errors import BadInput
 
@@ -52,7 +52,7 @@ def claim_for(pod: Mapping[str, Any], request: PodRequest, config: Config) -> Ge
 def use_claim(pod: Mapping[str, Any], claim: GeneratedClaim, config: Config) -> tuple[PatchOperation, ...]:
     """What is to be changed in a new pod that has this claim, in the order in which it can be applied."""
     containers, requests = read_containers(pod), {each.container for each in claim.requests}
-    names = {name for each in resource_names(config) for name in each.all}
+    names = {name for each in resource_names(config) for name in each.all} | name_index(config).aliases.keys()
     return (
         *(
             change

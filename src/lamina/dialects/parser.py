@@ -31,7 +31,7 @@ def parse(pod: Mapping[str, Any], config: Config) -> PodRequest | None:
     index = name_index(config)
     if served_by_claim(pod, config):
         return None
-    containers = tuple(without_zero_counts(container, index) for container in read_containers(pod))
+    containers = tuple(without_zero_counts(container, index) for container in read_named(pod, index))
     dialect = _find_dialect(pod, containers, index)
     if dialect is None:
         return None
@@ -83,6 +83,24 @@ def _requests(container: Mapping[str, Any], names: Set[str]) -> bool:
     resources = container.get("resources") or {}
     amounts = [resources.get(field) or {} for field in ("limits", "requests")]
     return any(not is_zero(each[name]) for each in amounts for name in each.keys() & names)
+
+
+def read_named(pod: Mapping[str, Any], index: NameIndex) -> tuple[ContainerManifest, ...]:
+    """The containers, with the names in force for what they request by other ones.
+
+    Raises BadInput as `read_containers`, and for a container that has both.
+    """
+    return tuple(_named(container, index.aliases) for container in read_containers(pod))
+
+
+def _named(container: ContainerManifest, aliases: Mapping[str, str]) -> ContainerManifest:
+    if aliases.keys().isdisjoint(container.requested):
+        return container
+    requested = {aliases.get(name, name): amount for name, amount in container.requested.items()}
+    if len(requested) < len(container.requested):
+        both = next(f"{other} and {name}" for other, name in aliases.items() if other in container.requested)
+        raise BadInput(f"{container.where}: {both} are names of one amount; request one of them")
+    return container._replace(requested=requested)
 
 
 def zero_counts(container: ContainerManifest, index: NameIndex) -> tuple[str, ...]:

@@ -52,6 +52,16 @@ def add_request(container: ContainerManifest, name: str, amount: str) -> Iterato
         yield PatchOperation(f"{container.pointer}/resources/requests/{escape_pointer(name)}", amount)
 
 
+def rename_resource(container: ContainerManifest, name: str, new: str) -> Iterator[PatchOperation]:
+    """Give the amounts of a resource in the container's limits and requests another name."""
+    for field in ("limits", "requests"):
+        amounts = (container.spec.get("resources") or {}).get(field) or {}
+        if name in amounts:
+            pointer = f"{container.pointer}/resources/{field}"
+            yield PatchOperation(f"{pointer}/{escape_pointer(new)}", amounts[name])
+            yield PatchOperation(f"{pointer}/{escape_pointer(name)}", op="remove")
+
+
 def remove_resource(container: ContainerManifest, name: str) -> Iterator[PatchOperation]:
     """Remove the resource from the container's limits and requests."""
     for field in ("limits", "requests"):

@@ -131,6 +131,10 @@ class Dialect(Protocol):
         """The names of its resources, as configured."""
         ...
 
+    def aliases(self, names: ResourceNames) -> Mapping[str, str]:
+        """Other names that manifests have for its resources, and those in force, which admission writes."""
+        return {}
+
     def guarded_prefixes(self, config: Config) -> tuple[str, ...]:
         """An unknown resource that starts with one of these is refused: it is a misspelled limit."""
         return ()

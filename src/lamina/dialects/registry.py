@@ -33,6 +33,8 @@ class NameIndex:
     """The resource names by dialect."""
     owners: Mapping[str, Dialect]
     """Which dialect has a resource."""
+    aliases: Mapping[str, str]
+    """Other names of these resources, and those in force."""
     tickets: frozenset[str]
     """The resources of all dialects by which kubelet allocates tickets."""
     guarded_prefixes: tuple[str, ...]
@@ -64,6 +66,12 @@ def _build_index(config: Config) -> NameIndex:
         config=config,
         names=names,
         owners=owners,
+        aliases={
+            other: name
+            for dialect in DIALECTS
+            for other, name in dialect.aliases(names[dialect.name]).items()
+            if other not in owners
+        },
         tickets=frozenset(each.ticket for each in names.values() if each.ticket),
         guarded_prefixes=tuple({prefix: None for one in DIALECTS for prefix in one.guarded_prefixes(config)}),
         choice_annotations=choices.merge(dialect.choice_annotations for dialect in DIALECTS),

@@ -7,7 +7,7 @@ from typing import Any
 
 from lamina.core.config import Config
 from lamina.core.requests import ContainerRequest, PodRequest
-from lamina.dialects.admission import places, unserved_warning
+from lamina.dialects.admission import places, renames, unserved_warning
 from lamina.dialects.containers import read_containers
 from lamina.dialects.parser import dialect_of, parse, read_pod
 from lamina.dialects.patches import PatchOperation
@@ -87,6 +87,7 @@ def find_template(workload: Mapping[str, Any]) -> tuple[str, Mapping[str, Any]]:
 
 def resize_template(template: Mapping[str, Any], container: str, size: WantedSize, config: Config) -> dict[str, Any]:
     """The template in which the container requests this size. Raises BadInput where its dialect cannot say it."""
+    template = _apply(template, renames(read_containers(template), name_index(config)))
     before = _container_request(template, container, config)
     request = parse(template, config)
     assert request is not None and before is not None

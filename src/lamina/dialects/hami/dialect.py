@@ -27,6 +27,8 @@ ANNOTATIONS = ChoiceAnnotations(
     unsupported=("hami.io/device-scoring-weights",),
     guarded_prefixes=("nvidia.com/use-", "nvidia.com/nouse-"),
 )
+_CORES = ("nvidia.com/gpucores", "nvidia.com/cores")
+"""4paradigm's list of options has the second name, and its manifests have the first."""
 
 
 class HamiDialect(Dialect):
@@ -59,6 +61,9 @@ class HamiDialect(Dialect):
             cores=names.cores,
             priority=names.priority,
         )
+
+    def aliases(self, names: ResourceNames) -> Mapping[str, str]:
+        return {other: names.cores for other in _CORES if names.cores in _CORES and other != names.cores}
 
     def guarded_prefixes(self, config: Config) -> tuple[str, ...]:
         return tuple({f"{name.partition('/')[0]}/": None for name in self.resource_names(config).all})
