@@ -41,7 +41,7 @@ def pod(limits: str, *, namespace: str = "default", node: str = "") -> str:
         ("nvidia.com/gpu: -1", "nvidia.com/gpu"),
         ('nvidia.com/gpu: "1.5"', "nvidia.com/gpu"),
         ("nvidia.com/gpu-mem: 100", "nvidia.com/gpumem"),
-        ("nvidia.com/cores: 10, nvidia.com/gpu: 1", "nvidia.com/gpucores"),
+        ("nvidia.com/gpucore: 10, nvidia.com/gpu: 1", "nvidia.com/gpucores"),
         ("nvidia.com/gpu: 1, volcano.sh/vgpu-memory: 1000", "volcano.sh/vgpu-memory"),
         ("nvidia.com/gpu: 1, volcano.sh/gpu-mem.128Mi: 8", "volcano.sh/gpu-mem.128Mi"),
         ("nvidia.com/gpu: 1, nvidia.com/priority: 7", "nvidia.com/priority"),
@@ -104,7 +104,9 @@ def test_a_container_without_a_grant_does_not_start_and_says_why(lab: Lab) -> No
 def test_a_pod_that_admission_did_not_see_gets_no_share_and_says_why(lab: Lab) -> None:
     lab.kubectl("create", "namespace", "unseen")
     lab.kubectl("label", "namespace", "unseen", "lamina.dev/webhook=ignore")
-    lab.kubectl("apply", "-f", "-", stdin=pod("nvidia.com/gpumem: 100", namespace="unseen"))
+    named = "spec:\n  schedulerName: lamina-scheduler"
+    unseen = pod("nvidia.com/gpumem: 100", namespace="unseen").replace("spec:", named, 1)
+    lab.kubectl("apply", "-f", "-", stdin=unseen)
 
     def reported() -> bool:
         return "admission has not seen this pod" in lab.kubectl("describe", "pod", "asked", "-n", "unseen")

@@ -3,6 +3,7 @@
 import json
 import os
 import sys
+from pathlib import Path
 
 from lamina_lab import simgpu
 from lamina_lab.cluster.children import Child
@@ -42,6 +43,8 @@ def admission(directory: LabDirectory, port: int) -> Child:
         *(sys.executable, "-m", "lamina", "admission"),
         *("--kubeconfig", str(directory.kubeconfig)),
         *("--bind", f"127.0.0.1:{port}"),
+        *("--metrics-bind", "127.0.0.1:0"),
+        *("--addresses-file", str(directory.admission_addresses)),
     ]
     return Child("admission", command, directory.log("admission"), environment(directory))
 
@@ -105,17 +108,23 @@ def kubelet(directory: LabDirectory, node: NodeDirectory, plan: NodePlan) -> Chi
 
 def extender_url(directory: LabDirectory) -> str | None:
     """The URL of the controller's extender, or None while the controller has not written it."""
-    return _controller_url(directory, "extender")
+    return _written_url(directory.addresses, "extender")
 
 
 def metrics_url(directory: LabDirectory) -> str | None:
     """The URL of the controller's metrics, or None while the controller has not written it."""
-    url = _controller_url(directory, "metrics")
+    url = _written_url(directory.addresses, "metrics")
     return url and f"{url}/metrics"
 
 
-def _controller_url(directory: LabDirectory, service: str) -> str | None:
+def admission_probe_url(directory: LabDirectory) -> str | None:
+    """The URL that says whether admission is ready, or None while admission has not written it."""
+    url = _written_url(directory.admission_addresses, "metrics")
+    return url and f"{url}/readyz"
+
+
+def _written_url(addresses: Path, service: str) -> str | None:
     try:
-        return str(json.loads(directory.addresses.read_text())[service])
+        return str(json.loads(addresses.read_text())[service])
     except (OSError, ValueError, KeyError):
         return None

@@ -1,5 +1,7 @@
 """Whether a lab is ready and, if not, what it waits for."""
 
+import aiohttp
+
 from lamina.configuration import Config
 from lamina.dialects import resource_names
 from lamina.ports.kube import INVENTORIES, MUTATING_WEBHOOKS, NODES, Kube, NotFound, Object
@@ -9,18 +11,30 @@ from lamina_lab.host.directory import LabDirectory
 from lamina_lab.kubernetes import objects
 from lamina_lab.simgpu.description import place
 
+_PROBE = aiohttp.ClientTimeout(total=2)
+
 
 async def readiness(kube: Kube, directory: LabDirectory, plan: LabPlan, config: Config) -> str | None:
-    """None if the controller answers, every node is Ready and its GPUs are advertised; else what is missing."""
+    """What the lab waits for; None once controller and admission answer, and each node is Ready and has its GPUs."""
     if commands.extender_url(directory) is None:
         return "the controller"
     nodes = {node["metadata"]["name"]: node for node in (await kube.list(NODES)).items}
     for planned in plan.nodes:
         if planned.name not in nodes or not objects.is_ready(nodes[planned.name]):
             return f"node {planned.name} to be Ready"
-    if not (await kube.list(MUTATING_WEBHOOKS)).items:
+    if not (await kube.list(MUTATING_WEBHOOKS)).items or not await _admission_is_ready(directory):
         return "the admission webhook"
     return await _missing_gpus(kube, plan, config, nodes)
+
+
+async def _admission_is_ready(directory: LabDirectory) -> bool:
+    """In a cluster, a Service leads to admission only then."""
+    url = commands.admission_probe_url(directory)
+    try:
+        async with aiohttp.ClientSession(timeout=_PROBE) as session, session.get(url or "") as response:
+            return response.status == 200
+    except (aiohttp.ClientError, TimeoutError):
+        return False
 
 
 async def _missing_gpus(kube: Kube, plan: LabPlan, config: Config, nodes: dict[str, Object]) -> str | None:

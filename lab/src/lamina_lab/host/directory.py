@@ -99,6 +99,11 @@ class LabDirectory(Struct, frozen=True):
         return self.root / "addresses.json"
 
     @property
+    def admission_addresses(self) -> Path:
+        """The file to which admission writes its own."""
+        return self.root / "admission-addresses.json"
+
+    @property
     def programs(self) -> Path:
         return self.root / "bin"
 
