@@ -72,6 +72,7 @@ def test_admission_fills_in_its_defaults(toy_config: Config) -> None:
     assert (after["spec"]["schedulerName"], after["spec"]["priorityClassName"]) == ("lamina-scheduler", "toys")
     assert parse(after, toy_config) == request
     assert explain_missing_defaults(after, request, toy_config) == ""
+    assert admitted(pod(container(**{"toy.example/gibibytes": 4})), toy_config) == after
 
 
 def test_annotations_of_a_registered_dialect_request_gpus_under_the_schedulers_that_are_served(

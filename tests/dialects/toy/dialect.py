@@ -69,6 +69,9 @@ class ToyDialect(Dialect):
             memory_unit_mib=section.memory_unit_mib,
         )
 
+    def aliases(self, names: ResourceNames) -> Mapping[str, str]:
+        return {"toy.example/gibibytes": names.memory}
+
     def guarded_prefixes(self, config: Config) -> tuple[str, ...]:
         return ("toy.example/",)
 
