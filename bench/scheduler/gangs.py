@@ -36,9 +36,8 @@ class Gangs:
         configuration = LiveConfiguration(DEFAULT, "")
         # The search for a plan ends by a clock; this one stands still, so that a busy machine ends none.
         self._context = Context(FakeKube(), FakeClock(), configuration, self._core.cluster_state, ResourceQuotas())
-        self._planner = GroupPlanner(
-            plan_basis(self._context, self._core.scheduler, NominatedPods(self._context, set()))
-        )
+        self._basis = plan_basis(self._context, self._core.scheduler, NominatedPods(self._context, set()))
+        self._planner = GroupPlanner(self._basis)
         for number in range(500):
             self._core.cluster_state.request_mix.count(pod_kind(parse_pod(cluster.new_pod(f"new-{number}"), DEFAULT)))
         asyncio.run(self._core.scheduler.packing.learn())
