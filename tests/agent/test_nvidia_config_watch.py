@@ -194,7 +194,7 @@ async def name_another_config_map(node: WatchedNode) -> None:
 
 @pytest.mark.parametrize(
     "delete",
-    [delete_policy, delete_config_map, delete_file, empty_config_map, name_no_config_map, name_another_config_map],
+    [delete_policy, delete_config_map, delete_file, empty_config_map, name_no_config_map],
 )
 async def test_what_is_deleted_does_not_stay_in_force(node: WatchedNode, delete: Change) -> None:
     await shared(node)
@@ -224,11 +224,28 @@ async def mistype_the_label(node: WatchedNode) -> None:
     await node.kube.patch(NODES, "n", {"metadata": {"labels": {LABEL: "shraed"}}})
 
 
+async def name_a_config_map_without_that_file(node: WatchedNode) -> None:
+    """As while an administrator changes to another ConfigMap, before its label."""
+    meta = {"name": "other", "namespace": NAMESPACE}
+    await node.kube.create(CONFIG_MAPS, {"metadata": meta, "data": {"default": "version: v1"}})
+    config = {"name": "other", "default": "default"}
+    await node.kube.patch(CLUSTER_POLICIES, "cluster-policy", {"spec": {"devicePlugin": {"config": config}}})
+
+
 async def forbid_reading(node: WatchedNode) -> None:
     node.kube.failing["get"] = lambda resource, name: FORBIDDEN if resource == CONFIG_MAPS else None
 
 
-@pytest.mark.parametrize("mistake", [write_nonsense, mistype_the_label, forbid_reading])
+@pytest.mark.parametrize(
+    "mistake",
+    [
+        write_nonsense,
+        mistype_the_label,
+        name_another_config_map,
+        name_a_config_map_without_that_file,
+        forbid_reading,
+    ],
+)
 async def test_a_mistake_leaves_the_previous_one_in_force(node: WatchedNode, mistake: Change) -> None:
     await shared(node)
     before = await node.follower.current(DEFAULT)
@@ -238,7 +255,7 @@ async def test_a_mistake_leaves_the_previous_one_in_force(node: WatchedNode, mis
         assert await node.follower.current(DEFAULT) == before
         await node.clock.advance(100)
     (refused,) = node.refused
-    assert refused.source == f"ConfigMap {NAMESPACE}/plugin" and refused.reason.endswith(KEPT)
+    assert refused.source.startswith(f"ConfigMap {NAMESPACE}/") and refused.reason.endswith(KEPT)
     assert refused.since == int(node.clock.wall()) - 200
     assert [message for message in await node.output() if KEPT in message] == [refused.reason]
 

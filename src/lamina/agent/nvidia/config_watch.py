@@ -7,8 +7,8 @@ ConfigMaps of other products only where an administrator allowed it.
 
 The node's label, the ConfigMap and the ClusterPolicy are only watched for changes; after one, everything is read again.
 A refused configuration becomes an event on the node and a row of its Inventory, and the one before it stays in force.
-That one is on disk, so that it stays in force across restarts too. What was deleted does not stay in force: without a
-ClusterPolicy, ConfigMap or file that the node uses it offers shares again.
+That one is on disk, so that it stays in force across restarts too. What was deleted does not stay in force: without the
+ClusterPolicy, ConfigMap or file that the node used it offers shares again.
 """
 
 import asyncio
@@ -102,7 +102,7 @@ async def read_applied(kube: Kube, node: str, config: Config, source: ConfigSour
         return AppliedConfig(policy=source.mig_strategy)
     where = f"{source.where}, {name}"
     config_of_node = load(texts[name], where, mig_strategy=source.mig_strategy, mps_root=source.mps_root)
-    return AppliedConfig(name=name, config=config_of_node, policy=source.mig_strategy)
+    return AppliedConfig(name=name, config=config_of_node, source=source.where, policy=source.mig_strategy)
 
 
 async def _policy(kube: Kube) -> Object | None:
@@ -183,7 +183,7 @@ class NvidiaConfigWatch:
         except Outside:
             raise
         except AbsentConfig as problem:
-            if problem.name and problem.name != self._last().name:
+            if not self._was_deleted(problem):
                 return await self._refuse(problem, _PREVIOUS, self._last())
             strategy = self._source.mig_strategy if self._source else ""
             return await self._refuse(problem, _NONE, AppliedConfig(policy=strategy))
@@ -195,6 +195,14 @@ class NvidiaConfigWatch:
             self._last_good.write(applied)
             await self._report(applied)
         return applied
+
+    def _was_deleted(self, absent: AbsentConfig) -> bool:
+        """Whether the last accepted configuration was where this one is missing. Otherwise something names it wrongly.
+
+        Where nothing names a ConfigMap any more, the one that did was deleted or changed on purpose.
+        """
+        last, named = self._last(), absent.name or (self._source is not None and self._source.name)
+        return not named or (last.source == self._where() and absent.name in ("", last.name))
 
     async def next_change(self, config: Config, current: AppliedConfig) -> AppliedConfig:
         """The next configuration that differs from `current`."""

@@ -61,6 +61,8 @@ class AppliedConfig(Struct, frozen=True, kw_only=True):
 
     name: str = ""
     config: NvidiaConfig | None = None
+    source: str = ""
+    """Where the `config` was found, such as a ConfigMap."""
     policy: str = ""
     """The MIG strategy of the ClusterPolicy or of `nvidia.migStrategy`; it applies without a `config` too."""
 
