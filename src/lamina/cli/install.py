@@ -28,6 +28,9 @@ def install(
     set_values: Annotated[
         list[str] | None, typer.Option("--set", help="Set a value, such as agent.mig=true. The value is YAML.")
     ] = None,
+    set_files: Annotated[
+        list[str] | None, typer.Option("--set-file", help="Set a value to the text of a file: KEY=FILE.")
+    ] = None,
     values: Annotated[list[Path] | None, typer.Option("--values", help="YAML file with values.")] = None,
     kube_version: KubeVersion = "",
     chart: Annotated[Path | None, typer.Option("--chart", help="Write a Helm chart into this new directory.")] = None,
@@ -35,17 +38,26 @@ def install(
 ) -> None:
     """Print manifests to apply: `lamina install | kubectl apply -f -`."""
     if chart is not None:
-        if set_values or values or kube_version:
-            raise BadInput("--chart cannot be combined with --set, --values or --kube-version; pass them to helm")
+        if set_values or set_files or values or kube_version:
+            raise BadInput("--chart cannot be combined with values or --kube-version; pass them to helm")
         _write_chart(chart)
         return
-    read = install_values.read([(str(path), read_text(path)) for path in values or ()], set_values or ())
+    texts = [(str(path), read_text(path)) for path in values or ()]
+    read = install_values.read(texts, set_values or (), [_text_of(setting) for setting in set_files or ()])
     install_values.check_image(read)
     cluster = InstalledCluster(kube_version, None) if kube_version else _ask(kubeconfig)
     change = configuration_change(read.config, cluster.configuration)
     for warning in filter(None, (_version_warning(cluster.version), change.warning)):
         typer.echo(f"Warning: {warning}", err=True)
     typer.echo(_manifests(install_values.plain(read), cluster.version, keep_configuration=change.keep), nl=False)
+
+
+def _text_of(setting: str) -> tuple[str, str]:
+    """The path of a value, and the text in the file that is named for it. Raises BadInput."""
+    path, equals, file = setting.partition("=")
+    if not equals or not file:
+        raise BadInput(f"--set-file must be KEY=FILE, got {setting!r}")
+    return path, read_text(Path(file))
 
 
 def scheduler_config(

@@ -19,6 +19,7 @@ from lamina.dra.names import DRIVER
 from lamina.errors import BadInput
 from lamina.install.names import SCHEDULER, chosen
 from lamina.install.scheduler_config import EXTENDER_URL, ExtenderAccess
+from lamina.install.values_of_others import refuse_values_of_others
 
 Name = Annotated[str, Meta(description="a name, or an empty text")]
 Text = Annotated[str, Meta(min_length=1, description="a text that is not empty")]
@@ -359,8 +360,9 @@ class Values(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     serviceMonitor: Monitoring = Monitoring()
 
 
-def read(texts: Iterable[tuple[str, str]], settings: Iterable[str]) -> Values:
-    """The values of files, as (name, text), and of settings such as `agent.mig=true`; later ones win.
+def read(texts: Iterable[tuple[str, str]], settings: Iterable[str], files: Iterable[tuple[str, str]] = ()) -> Values:
+    """The values of files, as (name, text), of settings such as `agent.mig=true`, and of paths with the texts that are
+    their values; later ones win.
 
     As in Helm, mappings are merged key by key, also into the defaults, lists are replaced, and null removes a key of a
     mapping in Kubernetes' or the configuration's form. Lamina's own values cannot be removed.
@@ -370,8 +372,14 @@ def read(texts: Iterable[tuple[str, str]], settings: Iterable[str]) -> Values:
     for name, text in texts:
         _merge(document, load_mapping(text, name))
     for setting in settings:
-        _set(document, setting)
+        path, equals, text = setting.partition("=")
+        if not equals:
+            raise BadInput(f"--set must be KEY=VALUE, such as agent.mig=true, got {setting!r}")
+        _set(document, path, load_value(text, f"--set {path}"))
+    for path, text in files:
+        _set(document, path, text)
     _refuse_removed(document, Values)
+    refuse_values_of_others(document)
     values = strict.decode(document, Values, "the values")
     configuration.load(yaml.safe_dump(values.config, sort_keys=False), "the value config")
     if values.scheduler.enabled:
@@ -435,12 +443,10 @@ def _merge(into: dict[str, Any], more: Mapping[str, Any]) -> None:
             into[key] = value
 
 
-def _set(document: dict[str, Any], setting: str) -> None:
-    path, equals, text = setting.partition("=")
+def _set(document: dict[str, Any], path: str, value: Any) -> None:
     keys = [key.replace("\\.", ".") for key in re.split(r"(?<!\\)\.", path)]
-    if not equals or not all(keys):
-        raise BadInput(f"--set must be KEY=VALUE, such as agent.mig=true, got {setting!r}")
-    value = load_value(text, f"--set {path}")
+    if not all(keys):
+        raise BadInput(f"a value is named by a path such as agent.mig, got {path!r}")
     branch: dict[str, Any] = {keys[-1]: value}
     for key in reversed(keys[:-1]):
         branch = {key: branch}
