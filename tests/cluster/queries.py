@@ -33,7 +33,7 @@ gpus:
   count: 2
 """
 """For `other_gpus`."""
-SEEN = "0MiB /  3000MiB"
+SEEN = "0MiB /   3000MiB"
 """What nvidia-smi prints where a container has `SHARE` and does nothing with it."""
 
 

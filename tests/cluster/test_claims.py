@@ -59,7 +59,7 @@ def test_a_claim_of_4_gib_gets_out_of_memory_at_4_gib(cluster: RealCluster, figu
     running(cluster, "four")
     figures.append(f"apply to Running, one pod with a claim: {time.monotonic() - start:.1f} s")
     assert allocate(cluster, "four", 3 * GIB, 2 * GIB) == ["0", OUT_OF_MEMORY]
-    assert "0MiB /  4096MiB" in sh(cluster, "four", "nvidia-smi")
+    assert "0MiB /   4096MiB" in sh(cluster, "four", "nvidia-smi")
 
 
 def test_containers_and_pods_of_one_claim_share_one_limit(cluster: RealCluster) -> None:

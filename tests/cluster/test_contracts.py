@@ -45,9 +45,9 @@ def test_init_and_several_gpu_containers_each_have_their_share(cluster: RealClus
     cluster.kubectl("apply", "-f", "-", stdin=json.dumps(made))
     running(cluster, "several")
     assert SEEN in cluster.kubectl("exec", "several", "-c", "main", "--", "nvidia-smi")
-    assert "0MiB /  2000MiB" in cluster.kubectl("exec", "several", "-c", "second", "--", "nvidia-smi")
-    assert "0MiB /  2000MiB" in cluster.kubectl("logs", "several", "-c", "init")
-    assert "0MiB / 22937MiB" in cluster.kubectl("logs", "several", "-c", "third")
+    assert "0MiB /   2000MiB" in cluster.kubectl("exec", "several", "-c", "second", "--", "nvidia-smi")
+    assert "0MiB /   2000MiB" in cluster.kubectl("logs", "several", "-c", "init")
+    assert "0MiB /  22937MiB" in cluster.kubectl("logs", "several", "-c", "third")
 
 
 def test_a_container_without_a_grant_is_refused_with_the_reason_and_tried_again(
@@ -88,14 +88,14 @@ def test_a_sidecar_has_its_share_in_addition_to_the_others(cluster: RealCluster,
 
     assert SEEN in observed("main")
     assert SEEN in cluster.kubectl("logs", "neighbors", "-c", "init")
-    assert "0MiB /  2000MiB" in observed("sidecar")
+    assert "0MiB /   2000MiB" in observed("sidecar")
     id = container(cluster, "neighbors", "sidecar")["containerID"].partition("//")[2]
     node.ctr("tasks", "kill", "--signal", "SIGKILL", id)
     wait_until(
         lambda: (again := container(cluster, "neighbors", "sidecar"))["restartCount"] == 1 and again["ready"],
         lambda: cluster.kubectl("describe", "pod", "neighbors"),
     )
-    assert "0MiB /  2000MiB" in observed("sidecar")
+    assert "0MiB /   2000MiB" in observed("sidecar")
     assert container(cluster, "neighbors")["restartCount"] == 0
 
 

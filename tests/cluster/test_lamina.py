@@ -23,7 +23,7 @@ def test_a_pod_sees_what_it_was_granted(cluster: RealCluster) -> None:
     limits = {"nvidia.com/gpu": 1, "nvidia.com/gpumem": 3000}
     cluster.kubectl("apply", "-f", "-", stdin=pod("share", limits=limits))
     running(cluster, "share")
-    assert "0MiB /  3000MiB" in sh(cluster, "share", "nvidia-smi")
+    assert "0MiB /   3000MiB" in sh(cluster, "share", "nvidia-smi")
 
 
 def test_nonsense_is_refused_with_the_reason(cluster: RealCluster) -> None:

@@ -118,7 +118,7 @@ def test_a_node_reboots_with_a_gpu_pod(cluster: RealCluster, lamina: Processes, 
         return found[0] if found else {}
 
     wait_until(lambda: bool(another()), lambda: cluster.kubectl("describe", "pods", "-l", "app=comes"))
-    assert "0MiB / 32768MiB" in sh(cluster, another()["metadata"]["name"], "nvidia-smi")
+    assert "0MiB /  32768MiB" in sh(cluster, another()["metadata"]["name"], "nvidia-smi")
     assert boot_id(cluster, node) != boot
     assert len(cdi_specs(node)) == 1
 

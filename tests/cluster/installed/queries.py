@@ -13,7 +13,7 @@ NAMESPACE = "lamina-system"
 ROLLOUT_S = 180.0
 """A fair machine takes a quarter of it."""
 SHARE = {"nvidia.com/gpu": 1, "nvidia.com/gpumem": 3000}
-SEEN = "0MiB /  3000MiB"
+SEEN = "0MiB /   3000MiB"
 TICKETS = 20
 """What a node offers of nvidia.com/gpu: ten for each of its two GPUs."""
 NONSENSE = {"nvidia.com/gpu": 1, "nvidia.com/gpucores": 101}

@@ -75,7 +75,7 @@ def test_a_configuration_that_its_policy_names_holds_once_agents_may_read_it(
         wait_until(lambda: allocatable(cluster, "node2") == 4, lambda: cluster.kubectl("describe", "node", "node2"))
         cluster.kubectl("apply", "-f", "-", stdin=pod("replica", limits={"nvidia.com/gpu": 1}, node="node2"))
         running(cluster, "replica")
-        assert "0MiB / 32768MiB" in sh(cluster, "replica", "nvidia-smi")
+        assert "0MiB /  32768MiB" in sh(cluster, "replica", "nvidia-smi")
         assert SEEN in sh(cluster, "share", "nvidia-smi")
     finally:
         delete_pods(cluster)
