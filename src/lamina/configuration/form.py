@@ -5,7 +5,7 @@ strictly, in one step and with one JSON schema, whatever dialects there are.
 """
 
 from collections.abc import Iterator, Sequence
-from functools import lru_cache
+from functools import cache
 from typing import Annotated, Any, Literal, NamedTuple, get_args
 
 import msgspec
@@ -35,7 +35,7 @@ def form() -> Form:
     return _form(registry.DIALECTS)
 
 
-@lru_cache(maxsize=4)
+@cache
 def _form(every: tuple[Dialect, ...]) -> Form:
     dialects = _extended(Dialects, _sections(every))
     compatibility = _extended(Compatibility, _lists(every))
