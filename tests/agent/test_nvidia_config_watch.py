@@ -206,6 +206,7 @@ async def test_what_is_deleted_does_not_stay_in_force(node: WatchedNode, delete:
     (refused,) = node.refused
     assert refused.reason.endswith(GONE) and refused.reason in await node.output()
     assert await node.follower.current(DEFAULT) == NO_CONFIG
+    assert node.refused == [refused], "looking again says the same"
 
 
 async def test_a_policy_deleted_from_a_node_without_a_label_leaves_nothing_to_refuse(node: WatchedNode) -> None:

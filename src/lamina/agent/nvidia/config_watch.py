@@ -184,11 +184,11 @@ class NvidiaConfigWatch:
             raise
         except AbsentConfig as problem:
             if not self._was_deleted(problem):
-                return await self._refuse(problem, _PREVIOUS, self._last())
+                return await self._refuse(problem, self._last())
             strategy = self._source.mig_strategy if self._source else ""
-            return await self._refuse(problem, _NONE, AppliedConfig(policy=strategy))
+            return await self._refuse(problem, AppliedConfig(policy=strategy))
         except Exception as problem:
-            return await self._refuse(problem, _PREVIOUS, self._last())
+            return await self._refuse(problem, self._last())
         self._aside.forget(_KIND, self._where())
         self._refusals.accept(_KIND)
         if applied != self._last():
@@ -281,10 +281,10 @@ class NvidiaConfigWatch:
             if event.object:
                 changed.set()
 
-    async def _refuse(self, problem: Exception, instead: str, applied: AppliedConfig) -> AppliedConfig:
-        """Say that a configuration is refused, and what applies `instead`, which is `applied`."""
+    async def _refuse(self, problem: Exception, applied: AppliedConfig) -> AppliedConfig:
+        """Say that a configuration is refused, and what is `applied` in its place."""
         self._aside.add(_KIND, self._where(), problem)
-        message = f"{str(problem) or type(problem).__name__}; {instead}"
+        message = f"{str(problem) or type(problem).__name__}; {_NONE if applied.config is None else _PREVIOUS}"
         if self._refusals.refuse(_KIND, self._where(), message, self._clock.wall()):
             await self._event("ConfigurationRefused", message, warning=True)
         if applied != self._last():
