@@ -2,14 +2,14 @@
 
 import asyncio
 import logging
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Sequence
 from pathlib import Path
 
 import pytest
 
 from lamina.agent.nvidia.config_watch import RETRY_S, SETTLE_S, NvidiaConfigWatch, last_good_config
 from lamina.agent.state.observed import NO_CONFIG, Refusals
-from lamina.configuration import DEFAULT
+from lamina.configuration import DEFAULT, load
 from lamina.configuration.nvidia.choice import LABEL
 from lamina.core.gpus import RefusedConfiguration
 from lamina.ports.clock import FakeClock
@@ -66,9 +66,10 @@ class WatchedNode:
         await self.kube.create(CUSTOM_RESOURCE_DEFINITIONS, {"metadata": {"name": name}})
         await self.kube.create(CLUSTER_POLICIES, policy(config_map))
 
-    async def publish(self, namespace: str = NAMESPACE) -> None:
+    async def publish(self, namespace: str = NAMESPACE, names: Sequence[str] = ("shared",)) -> None:
         meta = {"name": "plugin", "namespace": namespace}
-        await self.kube.create(CONFIG_MAPS, {"metadata": meta, "data": replicas(4)})
+        data = dict.fromkeys(names, replicas(4)["shared"])
+        await self.kube.create(CONFIG_MAPS, {"metadata": meta, "data": data})
 
     async def output(self) -> list[str]:
         return [each["message"] for each in (await self.kube.list(EVENTS)).items]
@@ -116,6 +117,32 @@ async def test_a_change_that_cannot_be_read_at_once_is_read_later(node: WatchedN
     node.kube.failing.clear()
     await node.clock.advance(RETRY_S)
     assert waiting.result() != four
+
+
+NAMED_BY_US = load("nativeDevices: {configMap: {name: plugin}}", "c")
+"""The ConfigMap that NVIDIA's chart makes, named as Helm's values name it."""
+
+
+@pytest.mark.parametrize(
+    ("names", "applied"), [(["config"], "config"), (["default", "a100"], "default"), (["a", "b"], ""), ([], "")]
+)
+async def test_a_config_map_named_by_the_configuration_applies_to_all_nodes(
+    node: WatchedNode, names: list[str], applied: str
+) -> None:
+    await node.begin("")
+    await node.publish(names=names)
+    found = await node.follower.current(NAMED_BY_US)
+    assert (found.name, found.config is not None) == (applied, bool(applied))
+    assert not node.refused
+
+
+async def test_one_named_by_a_cluster_policy_applies_where_a_label_or_its_default_says(node: WatchedNode) -> None:
+    await node.begin("plugin")
+    await node.publish(names=["default"])
+    await node.kube.patch(CLUSTER_POLICIES, "cluster-policy", {"spec": {"devicePlugin": {"config": {"default": ""}}}})
+    assert (await node.follower.current(NAMED_BY_US)).config is None
+    await node.kube.patch(NODES, "n", {"metadata": {"labels": {LABEL: "default"}}})
+    assert (await node.follower.current(NAMED_BY_US)).name == "default"
 
 
 async def test_the_namespace_given_is_the_only_one(node: WatchedNode) -> None:

@@ -122,10 +122,12 @@ class NativeDevices(Group, frozen=True, kw_only=True):
         tuple[Fallback, ...],
         doc(
             "What nodes without label and default use, the first that there is: `named` the configuration called "
-            "default, `single` the only one, `empty` none.",
-            reason="Nodes share GPUs by grants unless they are chosen for native devices.",
+            "default, `single` the only one, `empty` none. A ConfigMap in a ClusterPolicy has no fallbacks: there, "
+            "such nodes use none.",
+            reason="NVIDIA's chart applies its configuration to all nodes, NVIDIA's operator only where a label or its "
+            "default says so. With several configurations and none called default, nodes share GPUs by grants.",
         ),
-    ] = ("empty",)
+    ] = ("named", "single", "empty")
     configs: Annotated[
         Annotated[dict[str, Any], must_be("named configurations, each a mapping with version: v1")],
         doc(

@@ -58,7 +58,7 @@ class ConfigSource(NamedTuple):
 
     @property
     def where(self) -> str:
-        return f"ConfigMap {self.namespace}/{self.name}" if self.name else "nvidia.configs"
+        return f"ConfigMap {self.namespace}/{self.name}" if self.name else "nativeDevices.configs"
 
 
 async def find_source(kube: Kube, config: Config, namespace: str = "") -> ConfigSource:
@@ -81,7 +81,8 @@ def source_of(policy: Object | None, config: Config, namespace: str = "") -> Con
                 f"ClusterPolicy {(policy or {})['metadata']['name']}: devicePlugin.config.name must be the name of a "
                 f"ConfigMap, got {shown(named)}"
             )
-        # The operator's own plugin falls back to no configuration.
+        # NVIDIA's operator starts its plugin without the fallbacks of NVIDIA's chart, so that a policy can name a
+        # ConfigMap before any node is chosen by a label.
         return ConfigSource(namespace, named, theirs.get("default") or "", (EMPTY,), mig, mps)
     return ConfigSource(namespace, ours.config_map.name, ours.default, ours.fallbacks, mig, mps)
 
@@ -94,7 +95,8 @@ async def read_applied(kube: Kube, node: str, config: Config, source: ConfigSour
     if texts is None:
         if label:
             raise AbsentConfig(
-                f"the label {LABEL} names {label}, but neither a ClusterPolicy nor nvidia.config names a ConfigMap"
+                f"the label {LABEL} names {label}, but neither a ClusterPolicy nor nativeDevices.configMap names a "
+                "ConfigMap"
             )
         return AppliedConfig(policy=source.mig_strategy)
     name = choose(label, texts.keys(), default=source.default, fallbacks=source.fallbacks, where=source.where)

@@ -64,7 +64,7 @@ class AppliedConfig(Struct, frozen=True, kw_only=True):
     source: str = ""
     """Where the `config` was found, such as a ConfigMap."""
     policy: str = ""
-    """The MIG strategy of the ClusterPolicy or of `nvidia.migStrategy`; it applies without a `config` too."""
+    """The MIG strategy of the ClusterPolicy or of `nativeDevices.migStrategy`; it applies without a `config` too."""
 
     def mig_strategy(self, default: str) -> str:
         """The MIG strategy; `default` if this configuration sets none or "none"."""
