@@ -58,6 +58,14 @@ def test_two_labs_run_side_by_side_and_leave_nothing(labs: Path) -> None:
     (first,) = agents(labs / "a")
     os.kill(first, signal.SIGKILL)
     assert run(labs, "lab", "up", "--name", "b", "--gpus-per-node", "0")[0] == 0
+    code, printed, _ = run(labs, "lab", "exec", "--name", "a", "node-0", "--", "nvidia-smi", "-L")
+    assert (code, printed.count("GPU 0: Tesla V100")) == (0, 1), printed
+    assert run(labs, "lab", "exec", "--name", "a", "node-0", "--", "sh", "-c", "exit 7")[0] == 7
+    assert "node node-0 has no program frob" in run(labs, "lab", "exec", "--name", "a", "node-0", "frob")[2]
+    assert (
+        "lab a has no node node-9; its nodes are: node-0"
+        in run(labs, "lab", "exec", "--name", "a", "node-9", "true")[2]
+    )
     assert kubeconfig.stat().st_mode & 0o777 == 0o600
     assert kubeconfig.read_text() == (labs / "a" / "kubeconfig").read_text()
     assert kubeconfig.read_text() != (labs / "b" / "kubeconfig").read_text()

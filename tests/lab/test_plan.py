@@ -53,6 +53,12 @@ def test_a_file_describes_each_node(tmp_path: Path) -> None:
     assert made.nodes[1].gpus == ()
 
 
+@pytest.mark.parametrize("name", ["gpu-1.example.com", "1.2.3.4", ".".join(["a" * 63] * 3)])
+def test_a_node_may_have_the_name_of_a_host(tmp_path: Path, name: str) -> None:
+    (node,) = plan.from_file(described(tmp_path, f"nodes: [{{name: {name}}}]"), port=0).nodes
+    assert node.name == name
+
+
 @pytest.mark.parametrize(
     ("text", "sentence"),
     [
@@ -61,6 +67,11 @@ def test_a_file_describes_each_node(tmp_path: Path) -> None:
         ("nodes: {}", "does not describe a lab"),
         ("nodes: [{name: a, gpu: []}]", "unknown field `gpu`"),
         ("nodes: [{name: A}]", "not a valid node name"),
+        ("nodes: [{name: a..b}]", "not a valid node name"),
+        ("nodes: [{name: .a}]", "not a valid node name"),
+        ("nodes: [{name: a.}]", "not a valid node name"),
+        (f"nodes: [{{name: {'a' * 64}}}]", "not a valid node name"),
+        (f"nodes: [{{name: {'.'.join(['a' * 63] * 4)}}}]", "not a valid node name"),
         ("nodes: [{name: a}, {name: a}]", "two nodes are named a"),
         ("nodes: [{name: a, gpus: [{model: T4, count: 0}]}]", "count is 0"),
         ("nodes: [{name: a, gpus: [{model: T4, count: two}]}]", r"\$.nodes\[0\].gpus\[0\].count"),

@@ -20,7 +20,7 @@ def xid(
 ) -> None:
     """Report a driver error (XID) for the GPU."""
     from lamina.cli.terminal import console
-    from lamina_lab.cluster.faults import target
+    from lamina_lab.cluster.machines import target
 
     faulty = target(name, node, gpu)
     faulty.report(number)
@@ -31,7 +31,7 @@ def xid(
 def lose(node: Node = "node-0", gpu: Gpu = "0", name: Name = "default") -> None:
     """Remove the GPU from the bus: NVML no longer lists it, and CUDA calls on it fail."""
     from lamina.cli.terminal import console
-    from lamina_lab.cluster.faults import target
+    from lamina_lab.cluster.machines import target
 
     faulty = target(name, node, gpu)
     faulty.lose()
@@ -42,7 +42,7 @@ def lose(node: Node = "node-0", gpu: Gpu = "0", name: Name = "default") -> None:
 def restore(node: Node = "node-0", gpu: Gpu = "0", name: Name = "default") -> None:
     """Bring back a GPU that was removed from the bus."""
     from lamina.cli.terminal import console
-    from lamina_lab.cluster.faults import target
+    from lamina_lab.cluster.machines import target
 
     restored = target(name, node, gpu)
     restored.restore()

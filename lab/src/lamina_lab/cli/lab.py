@@ -110,6 +110,18 @@ def _table(rows: "Sequence[LabSummary]") -> "Table":
     return table
 
 
+@app.command(name="exec")
+def execute(
+    node: Annotated[str, typer.Argument(help="Name of the node.")],
+    command: Annotated[list[str], typer.Argument(help="Program and its arguments, after `--`.")],
+    name: Name = "default",
+) -> None:
+    """Run a program on a node, outside of containers: `lamina lab exec node-0 -- nvidia-smi`."""
+    from lamina_lab.cluster import machines
+
+    raise typer.Exit(machines.execute(name, node, command))
+
+
 @app.command()
 def dashboard(
     name: Name = "default",

@@ -65,7 +65,7 @@ def agent(directory: LabDirectory, node: NodeDirectory, name: str, plan: LabPlan
         *(["--dra"] if plan.dra else []),
         *(["--dra-binding-conditions"] if plan.binding_conditions else []),
     ]
-    return Child(f"agent of {name}", command, node.log("agent"), _on_machine(directory, node))
+    return Child(f"agent of {name}", command, node.log("agent"), on_machine(directory, node))
 
 
 def mps_service(directory: LabDirectory, node: NodeDirectory, name: str) -> Child:
@@ -75,10 +75,10 @@ def mps_service(directory: LabDirectory, node: NodeDirectory, name: str) -> Chil
         *("--mps-socket", str(node.mps_socket)),
         *("--shm-mib", "0"),
     ]
-    return Child(f"MPS service of {name}", command, node.log("mps"), _on_machine(directory, node))
+    return Child(f"MPS service of {name}", command, node.log("mps"), on_machine(directory, node))
 
 
-def _on_machine(directory: LabDirectory, node: NodeDirectory) -> dict[str, str]:
+def on_machine(directory: LabDirectory, node: NodeDirectory) -> dict[str, str]:
     """The environment of a component on a node: with the simulated machine, and NVIDIA's programs on the path."""
     machine, common = simgpu.environment(node.machine), environment(directory)
     path = os.pathsep.join((str(directory.programs), common.get("PATH", os.defpath)))

@@ -20,7 +20,8 @@ DEFAULT_GPU = "V100-SXM2-32GB"
 DEFAULT_NODES = 1
 DEFAULT_GPUS_PER_NODE = 2
 MAX_NODES = 64
-_NODE_NAME = re.compile(r"[a-z0-9]([a-z0-9-]{0,61}[a-z0-9])?")
+_LABEL = r"[a-z0-9]([a-z0-9-]{0,61}[a-z0-9])?"
+_NODE_NAME = re.compile(rf"(?=.{{1,253}}$){_LABEL}(\.{_LABEL})*")
 
 Count = Annotated[int, Meta(ge=1)]
 
@@ -29,7 +30,7 @@ class NodePlan(Struct, frozen=True, kw_only=True, rename="camel", forbid_unknown
     """One node. CPU is in whole cores, memory in MiB. Only the scheduler uses them."""
 
     name: str
-    """Lower-case letters, digits and hyphens."""
+    """Lower-case letters, digits, hyphens and dots."""
     gpus: tuple[GpuSpec, ...] = ()
     """Its GPUs, in groups of equal ones."""
     labels: dict[str, str] = {}
@@ -91,7 +92,8 @@ def checked(plan: LabPlan, where: str) -> LabPlan:
     for node in plan.nodes:
         if _NODE_NAME.fullmatch(node.name) is None:
             raise BadInput(
-                f"{where}: {node.name!r} is not a valid node name; use lower-case letters, digits and inner hyphens"
+                f"{where}: {node.name!r} is not a valid node name; use lower-case letters, digits, inner hyphens and "
+                "dots"
             )
         if names.count(node.name) > 1:
             raise BadInput(f"{where}: two nodes are named {node.name}")
