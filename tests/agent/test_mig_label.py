@@ -24,6 +24,7 @@ from lamina.ports.kubelet.allocations import Holder
 from lamina.ports.kubelet.deviceplugin_pb2_grpc import DevicePluginStub
 from lamina.ports.nvml import FakeNvml, GpuFacts, MigInstanceFacts
 from lamina.ports.nvml.fake import fake_gpus
+from tests.agent.node import RESOURCE, container, share
 from tests.agent.running_agent import NAMESPACE, STEP_S, RunningAgent
 
 MIXED = "hami: {migStrategy: mixed}"
@@ -369,6 +370,24 @@ async def test_s1_d_a_gpu_in_mig_mode_that_nothing_uses_is_named(
         await node.until(lambda: named(node, "MigModeNotUsed"))
         await label(node, "all-1g.5gb")
         await node.inventory(lambda inventory: not inventory.refused)
+
+
+@pytest.mark.parametrize("config", ["", "sharing: {modes: [quota, mig]}"])
+async def test_s1_d_pods_whose_gpu_was_put_in_mig_mode_are_named(node: RunningAgent, config: str) -> None:
+    """Their programs find no GPU; the driver lets an administrator do that while none of them runs."""
+    gpu = node.nvml.present[0].uuid
+    await node.start(config)
+    await node.devices(RESOURCE, 20)
+    await node.node.pod("p", container("main", structs.replace(share(0, 4096), gpu=gpu)))
+    await node.started("p", "ticket-4")
+    await node.nvml.set_mig_mode(gpu, True)
+    found = await node.inventory(lambda inventory: bool(inventory.refused))
+    assert [each.reason for each in found.refused] == [
+        "it is in MIG mode, and programs in pod default/p find no GPU; turn that off with nvidia-smi -i 0 -mig 0, or "
+        "delete the pods"
+    ]
+    await node.nvml.set_mig_mode(gpu, False)
+    await node.inventory(lambda inventory: not inventory.refused)
 
 
 async def named(node: RunningAgent, reason: str) -> bool:

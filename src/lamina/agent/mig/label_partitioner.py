@@ -20,6 +20,7 @@ from lamina.agent.state.holdings import Instance, instance_of
 from lamina.agent.state.observed import Observable, ObservedNode
 from lamina.configuration import CONFIG_MAP_NAMESPACE, mig_parted
 from lamina.configuration.mig_parted import CONFIG_MAP, CONFIG_MAP_KEY, Configs, MigTarget, SelectableGpu
+from lamina.core.gpus import Mode
 from lamina.core.mig_devices import NONE, MigDevice
 from lamina.errors import BadInput, NotYet, Outside
 from lamina.ports.kube import CONFIG_MAPS, NODES, NotFound
@@ -266,22 +267,31 @@ class LabelPartitioner:
             await self._event(observed, "MigNotOffered", message)
 
     async def _report_unoffered(self, observed: ObservedNode) -> None:
-        """Report each GPU that is in MIG mode although nothing here uses that, so it is not offered."""
+        """Report each GPU that is in MIG mode although nothing here uses that, or although pods have shares of it."""
         state = self._offers.state
         advertised = {device.gpu for device in state.mig_devices} if state.mig_strategy != NONE else set()
         used = advertised | (state.labelled or set()) | (self._offers.partitionable or set())
         for uuid, gpu in self._offers.gpus.items():
             kind, index = f"MIG mode of {uuid}", gpu.facts.index
             ours = state.selected and state.settings.offers(uuid, index)
-            if not gpu.facts.mig_enabled or uuid in used or not ours:
+            sharers = self._sharers(uuid)
+            if not gpu.facts.mig_enabled or not (sharers or (ours and uuid not in used)):
                 self._node.refusals.accept(kind)
                 continue
+            off = f"turn that off with nvidia-smi -i {index} -mig 0"
             reason = (
-                f"it is in MIG mode and not offered; turn that off with nvidia-smi -i {index} -mig 0, partition it by "
-                f"the label {LABEL}, or add mig to sharing.modes"
+                f"it is in MIG mode, and programs in {sharers} find no GPU; {off}, or delete the pods"
+                if sharers
+                else f"it is in MIG mode and not offered; {off}, partition it by the label {LABEL}, or add mig to "
+                "sharing.modes"
             )
             if self._node.refusals.refuse(kind, f"GPU {index} ({uuid})", reason, self._node.clock.wall()):
                 await self._event(observed, "MigModeNotUsed", f"GPU {index} ({uuid}): {reason}")
+
+    def _sharers(self, gpu: str) -> str:
+        """The pods that have shares of the GPU's own memory, not MIG instances of it."""
+        holders = [each.bound for each in self._node.record.allocations if each.bound is not None]
+        return ", ".join(sorted({str(each) for each in holders if gpu in each.gpus and each.mode is not Mode.MIG}))
 
     async def _event(self, observed: ObservedNode, reason: str, message: str) -> None:
         node = {"metadata": {"name": self._node.node, "uid": observed.uid}}
