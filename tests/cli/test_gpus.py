@@ -74,6 +74,7 @@ async def test_json_has_numbers_and_null_for_what_is_not_known(monkeypatch: pyte
         "memoryLimitMib": 1000,
         "memoryBorrowedMib": 0,
         "computePercent": 100,
+        "computeMeaning": "",
         "computeGrantedPercent": 0,
         "computeFreePercent": 100,
         "busyPercent": 12.4,

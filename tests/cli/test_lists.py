@@ -96,7 +96,8 @@ async def test_an_unknown_field_or_form_is_refused(command: str, monkeypatch: py
 async def test_pods_as_json_have_their_shares_and_reasons(monkeypatch: pytest.MonkeyPatch) -> None:
     runs, waits = json.loads((await Commands(monkeypatch, await labeled_cluster()).run("pods", "-o", "json")).output)
     share = {"container": "main", "gpu": "GPU-n-0", "index": 0, "mode": "quota", "memoryMib": 1000}
-    share |= {"limitMib": 1000, "computePercent": 0, "mig": "", "init": False, "usedMib": None, "peakMib": None}
+    share |= {"limitMib": 1000, "computePercent": 0, "computeMeaning": "", "mig": "", "init": False}
+    share |= {"usedMib": None, "peakMib": None}
     assert runs["shares"] == [share]
     assert (runs["node"], runs["memoryMib"], runs["reason"], waits["shares"]) == ("n", 1000, "", [])
     assert waits["reason"].startswith("quota q allows 5000 of nvidia.com/gpumem")

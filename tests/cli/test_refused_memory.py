@@ -8,7 +8,7 @@ from tests.cli.commands import Commands
 from tests.report.clusters import cluster, container, grant, inventory, pod
 
 RUNS = pod("runs", container(gpu=1, gpumem=1000), node="n")
-STATE = "runs is not pending: it is Running on node n."
+STATE = ["runs is not pending: it is Running on node n.", "  main has 1000 MiB of GPU 0; compute: shared"]
 
 
 def event(name: str, at: str, message: str, uid: str = "uid-default-runs", **fields: str) -> Object:
@@ -40,7 +40,7 @@ async def test_the_last_refusal_is_shown(monkeypatch: pytest.MonkeyPatch) -> Non
         event("old", "2026-03-01T08:00:00Z", "container main: before"),
     )
     assert await why(monkeypatch, kube) == [
-        STATE,
+        *STATE,
         "Refused at 2026-03-01T09:00:00Z: container main: its limit is 1000 MiB.",
     ]
 
@@ -49,7 +49,7 @@ async def test_events_of_others_are_not_shown(monkeypatch: pytest.MonkeyPatch) -
     earlier = event("earlier", "2026-03-01T09:00:00Z", "of an earlier pod of that name", uid="other")
     forged = event("forged", "2026-03-01T09:00:00Z", "by a tenant") | {"source": {"component": "mine"}}
     started = event("started", "2026-03-01T09:00:00Z", "Started", reason="Started")
-    assert await why(monkeypatch, await with_events(earlier, forged, started)) == [STATE]
+    assert await why(monkeypatch, await with_events(earlier, forged, started)) == STATE
 
 
 async def test_without_the_right_to_read_events_nothing_is_missing_but_that_line(
@@ -57,4 +57,4 @@ async def test_without_the_right_to_read_events_nothing_is_missing_but_that_line
 ) -> None:
     kube = await with_events(event("e", "2026-03-01T09:00:00Z", "m"))
     kube.failing["list"] = lambda resource, name: Refused("forbidden") if resource == EVENTS else None
-    assert await why(monkeypatch, kube) == [STATE]
+    assert await why(monkeypatch, kube) == STATE

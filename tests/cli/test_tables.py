@@ -76,7 +76,7 @@ def test_an_instance_is_shown_with_its_gpu() -> None:
     share = Share(gpu="GPU-1", memory_mib=4864, cores=14, mode=Mode.MIG, mig=MigInstance(profile="1g.5gb", start=6))
     grant = msgspec.structs.replace(seen.grants["uid-of-a"], containers=(ContainerGrant(name="main", shares=(share,)),))
     (row,) = printed(ClusterView(DEFAULT, seen.pods, {"uid-of-a": grant}, seen.inventories, seen.ledger))[1:]
-    assert row.split() == ["a", "Running", "node-0", "0", "(1g.5gb", "at", "6)", "4864", "MiB", "14", "%"]
+    assert row.split() == ["a", "Running", "node-0", "0", "(1g.5gb", "at", "6)", "4864", "MiB", "14", "%,", "cap"]
 
 
 def test_containers_are_named_where_a_pod_has_several() -> None:
@@ -151,7 +151,7 @@ def test_why_says_it_once_where_there_is_one_node_and_per_group_where_there_are_
 
 def test_a_deleted_pod_whose_processes_run_is_listed_with_what_it_holds() -> None:
     lines = printed(cluster(pod("p", node="node-0", phase="Running"), inventories=(OUTLIVED,)))
-    assert lines[2].split() == ["old", "Deleted", "node-0", "0", "9000", "MiB", "30", "%", "(1)"]
+    assert lines[2].split() == ["old", "Deleted", "node-0", "0", "9000", "MiB", "30", "%,", "no", "limit", "(1)"]
     assert lines[3] == "(1) it is deleted, but its processes still run, so its shares count"
 
 

@@ -81,7 +81,7 @@ def test_a_screen_has_its_size_whatever_is_on_it(width: int, height: int, gpus: 
 def test_what_matters_stays_at_80_columns_and_all_is_shown_at_200() -> None:
     shown = screen(*MANY)
     head = shown.lines(80, 24)[2].split()
-    assert {"POD", "NODE", "GPU", "USED", "LIMIT", "BUSY%", "SHARE%"} <= set(head) and "MODEL" not in head
+    assert {"POD", "NODE", "GPU", "USED", "LIMIT", "BUSY%", "COMPUTE"} <= set(head) and "MODEL" not in head
     assert len(pods(shown, 80)) == 20
     assert {"NAMESPACE", "CONTAINER", "MODEL", "PEAK", "REFUSED"} <= set(shown.lines(200, 24)[2].split())
 

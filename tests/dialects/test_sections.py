@@ -91,7 +91,7 @@ def test_mistakes_in_a_section_are_refused_as_in_any_other(text: str, sentence: 
 
 
 def test_an_unregistered_dialect_has_no_section_and_is_in_no_list() -> None:
-    assert refusal(OWN).startswith("unknown key toy in dialects; known are hami, otherResources, volcano")
+    assert refusal(OWN).startswith("unknown key toy in dialects; known are cce, hami, kai, otherResources, volcano")
     for name in ("annotations", "resources", "metrics"):
         assert refusal(f"compatibility: {{{name}: [toy]}}").startswith(f"compatibility.{name} must be a list of hami")
 

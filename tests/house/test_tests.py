@@ -54,7 +54,7 @@ SLEEPS = {
     "tests/waiting.py": "the only loops that ask again: for processes, threads and sockets",
     "tests/enforcement/test_run.py": "a signal at each moment of a start",
     "tests/facade/test_arbitrated.py": "parts of a GPU's time, over a window of real time",
-    "tests/scenarios/test_s4_compute.py": "parts of a GPU's time, over a window of real time",
+    "tests/scenarios/gpu_time.py": "parts of a GPU's time, over a window of real time",
     "tests/simgpu/test_mps.py": "the utilization of the last second",
     "tests/simgpu/test_timeline.py": "parts of a GPU's time, over a window of real time",
 }

@@ -75,8 +75,8 @@ async def test_lamina_pods_lists_what_is_held_by_claims_and_by_grants(monkeypatc
     rows = [line.split() for line in (await Commands(monkeypatch, kube).run("pods")).output.splitlines()[1:]]
     assert rows == [
         ["both", "Running", "n", "1", "1000", "MiB", "7", "MiB", "9", "MiB", "shared", "main"],
-        ["0", "4096", "MiB", "50", "MiB", "0", "MiB", "30", "%", "c/a"],
-        ["claims", "Running", "n", "0", "4096", "MiB", "50", "MiB", "0", "MiB", "30", "%", "c/a"],
+        ["0", "4096", "MiB", "50", "MiB", "0", "MiB", "30", "%,", "no", "limit", "c/a"],
+        ["claims", "Running", "n", "0", "4096", "MiB", "50", "MiB", "0", "MiB", "30", "%,", "no", "limit", "c/a"],
     ]
 
 

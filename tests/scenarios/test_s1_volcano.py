@@ -1,14 +1,18 @@
 """S1: Volcano's "GPU Virtualization", with the manifests of that document as they stand."""
 
+import json
 from collections.abc import Iterator
 
 import pytest
+import yaml
 
 from tests.scenarios import volcano
 from tests.scenarios.conftest import StartLab
+from tests.scenarios.gpu_time import busy_ns, percents
 from tests.scenarios.labs import Lab
 from tests.scenarios.rows import TABLE
 from tests.scenarios.volcano import sums_of_eight
+from tests.waiting import wait_until
 
 
 @pytest.fixture(scope="module")
@@ -28,6 +32,32 @@ globals().update(TABLE["S1"].tests)
 
 def test_s1_1_allocatable_has_the_sums_of_the_node(start_lab: StartLab) -> None:
     sums_of_eight(start_lab("eight", "--gpus-per-node", "8", "--gpu", "T4"))
+
+
+@pytest.mark.parametrize(
+    ("policy", "least", "most", "shown"), [("", 80, 101, "50 %, lends"), ("force", 46, 54, "50 %, cap")]
+)
+def test_s1_2_what_a_vgpu_uses_of_the_cores_is_what_is_shown(
+    lab: Lab, hami_core: str, policy: str, least: float, most: float, shown: str
+) -> None:
+    """The document says that each vGPU uses 50 %. It has them for sure, and they are a cap where that is asked for."""
+    manifest = yaml.safe_load(hami_core)
+    container = manifest["spec"]["containers"][0]
+    container["command"] = ["gpu-load", "--kernel-ms", "10", "--seconds", "600"]
+    container["env"] = [{"name": "GPU_CORE_UTILIZATION_POLICY", "value": policy}] if policy else []
+    lab.apply(json.dumps(manifest))
+    lab.running_pod("")
+    wait_until(lambda: len(busy_ns(lab)) == 1, lambda: lab.kubectl("describe", "pods"))
+    seen: list[float] = []
+
+    def as_shown() -> bool:
+        seen.extend(percents(lab))
+        return least < seen[-1] < most
+
+    wait_until(as_shown, lambda: str(seen), 60)
+    for command in (("pods",), ("why", "hami-pod"), ("top", "--once")):
+        assert shown in lab.lamina(*command, "--kubeconfig", str(lab.kubeconfig)).stdout, command
+    assert f"50 of 100 %, {shown.partition(', ')[2]}" in lab.lamina("gpus", "--kubeconfig", str(lab.kubeconfig)).stdout
 
 
 def test_s1_9_doctor_checks_what_is_needed(lab: Lab, hami_core: str) -> None:

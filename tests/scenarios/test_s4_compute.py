@@ -1,13 +1,11 @@
 """S4.7: the limit on compute, which the functional test calls unknown, is measured and held.
 
-Each pod has a GPU of its own, so by HAMi's policy `default` it would be lent all of it; `force` holds it to its share.
+Each pod has a GPU of its own, because the memory of two does not fit one. By HAMi's policy `default` it would be lent
+all of it; `force` holds it to its share.
 """
 
-import time
-
-from lamina_lab import simgpu
 from tests.scenarios.conftest import StartLab
-from tests.scenarios.labs import Lab
+from tests.scenarios.gpu_time import busy_ns, percents
 from tests.waiting import wait_until
 
 POD = """
@@ -24,21 +22,6 @@ spec:
         limits: {{nvidia.com/gpu: 1, nvidia.com/gpumem: 20000, nvidia.com/gpucores: {cores}}}
 """
 SHARES = (30, 60)
-WINDOW_S = 3.0
-
-
-def busy_ns(lab: Lab) -> list[int]:
-    """GPU time of the process on each GPU that has one; the memory of two pods does not fit one GPU."""
-    machine = next((lab.root / lab.name).rglob("machine"))
-    return [gpu.processes[0].busy_ns for gpu in simgpu.read(machine).gpus if gpu.processes]
-
-
-def percents(lab: Lab) -> list[float]:
-    """Which share of a window's time each process had its GPU, from the smallest."""
-    before, start = busy_ns(lab), time.monotonic_ns()
-    time.sleep(WINDOW_S)  # parts of the GPU's time show in real time only
-    after, passed = busy_ns(lab), time.monotonic_ns() - start
-    return sorted(100 * (then - now) / passed for then, now in zip(after, before, strict=True))
 
 
 def test_s4_7_compute_limits_hold(start_lab: StartLab) -> None:

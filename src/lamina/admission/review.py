@@ -25,8 +25,10 @@ from lamina.dialects import (
     fill_template,
     hide_from_ephemeral,
     hide_gpus,
+    lending_notice,
     parse,
     places,
+    template_notice,
     template_warnings,
     unserved_warning,
 )
@@ -39,12 +41,13 @@ from lamina.errors import BadInput
 
 class Verdict(Struct, frozen=True, kw_only=True):
     """`message` says why a pod is refused; `patch` is the JSON patch for a pod that is admitted, and `warnings` are
-    shown to who creates it."""
+    shown to who creates it. `notice` is one that its namespace gets once."""
 
     allowed: bool
     message: str = ""
     patch: tuple[dict[str, Any], ...] = ()
     warnings: tuple[str, ...] = ()
+    notice: str = ""
 
 
 ALLOWED = Verdict(allowed=True)
@@ -83,14 +86,15 @@ def review(pod: Mapping[str, Any], config: Config) -> tuple[Verdict, Demand | No
         return refused(str(problem)), None
     if request is None:
         return _admitted(changes), None
+    notice = "" if _is_controlled(pod) else lending_notice(request, config)
     if isinstance(claim, GeneratedClaim):
-        return _admitted(use_claim(pod, claim, config), request.warnings), None
+        return _admitted(use_claim(pod, claim, config), request.warnings, notice), None
     warnings = (*request.warnings, *([claim] if claim else []))
     demand = Demand(
         native_devices=request.native_devices if request.only_native_reason else (),
         only_native_reason=request.only_native_reason,
     )
-    return _admitted(changes, warnings), demand
+    return _admitted(changes, warnings, notice), demand
 
 
 def refusal_of(
@@ -122,7 +126,8 @@ def review_template(workload: Mapping[str, Any], namespace: str, config: Config)
         changes = fill_template(workload, config)
     except BadInput as problem:
         return refused(str(problem))
-    return _admitted(changes, template_warnings(workload, namespace, config))
+    notice = "" if _is_controlled(workload) else template_notice(workload, namespace, config)
+    return _admitted(changes, template_warnings(workload, namespace, config), notice)
 
 
 class AdmissionRequest(Struct, frozen=True, rename="camel"):
@@ -241,5 +246,12 @@ def _left_alone(pod: Mapping[str, Any], config: Config) -> Verdict:
     return ALLOWED
 
 
-def _admitted(changes: Iterable[PatchOperation], warnings: tuple[str, ...] = ()) -> Verdict:
-    return Verdict(allowed=True, patch=tuple(change.to_json() for change in changes), warnings=warnings)
+def _is_controlled(obj: Mapping[str, Any]) -> bool:
+    """Whether a controller made it, which passes no warning on to a person."""
+    owners = (obj.get("metadata") or {}).get("ownerReferences") or ()
+    return any(owner.get("controller") for owner in owners)
+
+
+def _admitted(changes: Iterable[PatchOperation], warnings: tuple[str, ...] = (), notice: str = "") -> Verdict:
+    patch = tuple(change.to_json() for change in changes)
+    return Verdict(allowed=True, patch=patch, warnings=warnings, notice=notice)

@@ -8,6 +8,7 @@ that has, how long it may take to arrive, and how many large ones are in memory 
 
 import asyncio
 import contextlib
+from collections import OrderedDict
 from collections.abc import Awaitable, Callable
 from functools import partial
 
@@ -46,6 +47,8 @@ MAX_LARGE_BODIES = 4
 """At a time; others wait."""
 MAX_VALUES = 200_000
 """A few bytes can become an object, so commas and opening brackets are counted before a body is decoded."""
+MAX_NAMESPACES = 10_000
+"""Of so many it is known that they have had their notice. The one that came up least recently is forgotten first."""
 READ_S = 5.0
 """Seconds in which a body must have arrived, with the time that it waits for others."""
 
@@ -54,6 +57,28 @@ Ask = Callable[[Demand], str]
 Decide = Callable[[AdmissionRequest], Awaitable[Verdict]]
 Report = Callable[[bool, float], None]
 """Gets whether a review allowed its object, and how many seconds it took."""
+
+
+class Notices:
+    """Which namespaces have had the warning that explains what holds for all of their pods. A process that starts
+    again gives it again."""
+
+    def __init__(self) -> None:
+        self._known: OrderedDict[str, None] = OrderedDict()
+
+    def applied(self, verdict: Verdict, namespace: str) -> Verdict:
+        """The verdict, with its notice among the warnings if the namespace has not had it."""
+        if not verdict.notice or not verdict.allowed:
+            return verdict
+        known = namespace in self._known
+        self._known[namespace] = None
+        self._known.move_to_end(namespace)
+        if known:
+            return verdict
+        if len(self._known) > MAX_NAMESPACES:
+            self._known.popitem(last=False)
+        notice = f"{verdict.notice} (said once for namespace {namespace})"
+        return msgspec.structs.replace(verdict, warnings=(*verdict.warnings, notice))
 
 
 class AdmissionService:
@@ -74,6 +99,7 @@ class AdmissionService:
         self._report = report
         self._clock = clock
         self._failures = Failures(set_aside)
+        self._notices = Notices()
         self._turns = asyncio.Semaphore(MAX_LARGE_BODIES)
 
     def application(self) -> web.Application:
@@ -105,8 +131,8 @@ class AdmissionService:
             return _decode(await request.read())
 
     async def _answer(self, decide: Decide, admission_review: AdmissionReview) -> web.Response:
-        started = self._clock.monotonic()
-        verdict = await decide(admission_review.request)
+        started, request = self._clock.monotonic(), admission_review.request
+        verdict = self._notices.applied(await decide(request), request.namespace)
         self._report(verdict.allowed, self._clock.monotonic() - started)
         message = msgspec.json.encode(answer(admission_review, verdict))
         return web.Response(body=message, content_type="application/json")

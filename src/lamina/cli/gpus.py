@@ -80,10 +80,10 @@ def _cells(row: GpuRow) -> Iterator[str]:
     yield str(row.index)
     yield row.model
     yield row.mode
-    yield _part(row.memory_granted_mib, row.memory_mib, "MiB")
+    yield f"{UNKNOWN if row.memory_granted_mib is None else row.memory_granted_mib} of {row.memory_mib} MiB"
     yield amount(row.memory_used_mib, "MiB")
     yield amount(row.memory_free_mib, "MiB")
-    yield _part(row.compute_granted_percent, row.compute_percent, "%")
+    yield row.compute
     yield amount(row.busy_percent, "%")
     yield UNKNOWN if row.slots_granted is None else f"{row.slots_granted} of {row.slots}"
     yield ", ".join(filter(None, (row.health if row.health != HEALTHY or not row.cordoned else "", _cordon(row))))
@@ -98,10 +98,6 @@ def _more(row: GpuRow) -> Iterator[str]:
     yield amount(row.compute_free_percent, "%")
     yield UNKNOWN if row.slots_free is None else str(row.slots_free)
     yield row.gpu
-
-
-def _part(granted: int | None, capacity: int, unit: str) -> str:
-    return f"{UNKNOWN if granted is None else granted} of {capacity} {unit}"
 
 
 def _cordon(row: GpuRow) -> str:

@@ -82,7 +82,7 @@ def _used(row: PodRow) -> Iterator[str]:
 
 def _computes(row: PodRow) -> str:
     devices = ", ".join(f"{number} {name}" for name, number in row.devices.items())
-    return devices or "\n".join(_compute(share) for share in row.shares)
+    return devices or "\n".join(share.compute for share in row.shares)
 
 
 def _more(row: PodRow) -> Iterator[str]:
@@ -99,9 +99,3 @@ def _memory(share: ShareRow) -> str:
 
 def _gpu(share: ShareRow) -> str:
     return f"{share.gpu if share.index is None else share.index}{f' ({share.mig})' if share.mig else ''}"
-
-
-def _compute(share: ShareRow) -> str:
-    if share.compute_percent is None:
-        return "whole"
-    return f"{share.compute_percent} %" if share.compute_percent else "shared"

@@ -30,11 +30,6 @@ def _number(value: float | None) -> str:
     return "-" if value is None else f"{value:.0f}"
 
 
-def _compute(percent: int | None) -> str:
-    """Nothing of its own is 0."""
-    return "whole" if percent is None else _number(percent or None)
-
-
 _SHARES: tuple[ScreenColumn[PodShare], ...] = (
     ScreenColumn("NAMESPACE", lambda row: row.namespace, 2),
     ScreenColumn("POD", lambda row: row.pod),
@@ -46,7 +41,7 @@ _SHARES: tuple[ScreenColumn[PodShare], ...] = (
     ScreenColumn("LIMIT", lambda row: _number(row.share.limit_mib), 0, True),
     ScreenColumn("PEAK", lambda row: _number(row.share.peak_mib), 1, True),
     ScreenColumn("BUSY%", lambda row: _number(row.busy_percent), 0, True),
-    ScreenColumn("SHARE%", lambda row: _compute(row.share.compute_percent), 0, True),
+    ScreenColumn("COMPUTE", lambda row: row.share.compute, 0, True),
     ScreenColumn("REFUSED", lambda row: _number(row.refusals), 3, True),
 )
 _GPUS: tuple[ScreenColumn[GpuRow], ...] = (
@@ -58,7 +53,7 @@ _GPUS: tuple[ScreenColumn[GpuRow], ...] = (
     ScreenColumn("GRANTED", lambda row: _number(row.memory_granted_mib), 0, True),
     ScreenColumn("MEMORY", lambda row: str(row.memory_mib), 0, True),
     ScreenColumn("BUSY%", lambda row: _number(row.busy_percent), 0, True),
-    ScreenColumn("GRANTED%", lambda row: _number(row.compute_granted_percent), 0, True),
+    ScreenColumn("COMPUTE", lambda row: row.compute, 0, True),
     ScreenColumn("PODS", lambda row: str(len(row.pods)), 0, True),
     ScreenColumn("STATE", lambda row: "cordoned" if row.cordoned and row.health == "healthy" else row.health, 1),
 )

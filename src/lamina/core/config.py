@@ -180,6 +180,10 @@ class Config(Group, frozen=True, kw_only=True, dict=True):
         """Whether containers of the namespace may have high priority."""
         return includes(self.sharing.high_priority_namespaces, namespace)
 
+    def caps_compute(self, namespace: str) -> bool:
+        """Whether shares of compute in the namespace are caps, whatever the policy of their dialect lends."""
+        return includes(self.sharing.capped_namespaces, namespace)
+
     def selects(self, labels: Mapping[str, str]) -> bool:
         """Whether an agent on a node with these labels offers its GPUs."""
         return self.enabled and all(labels.get(key) == value for key, value in self.nodes.selector.items())

@@ -96,11 +96,19 @@ class Sharing(Group, frozen=True, kw_only=True):
         ComputePolicy,
         doc(
             "How shares of compute are enforced: `weight` guarantees the share under contention and lends idle time, "
-            "`cap` never exceeds the share, `none` only counts shares when placing pods.",
+            "`cap` never exceeds the share, `none` only counts shares when placing pods. "
+            "`dialects.<name>.computePolicy` is for the pods of one dialect.",
             reason="Containers get at least their share, and idle time is not wasted. `cap` gives the same speed at "
             "any time.",
         ),
     ] = "weight"
+    capped_namespaces: Annotated[
+        Namespaces,
+        doc(
+            "Namespaces whose shares of compute are caps where they would lend idle time; `*` stands for all.",
+            reason="Idle time is lent unless it is decided otherwise.",
+        ),
+    ] = ()
     low_priority_percent: Annotated[
         Percent,
         doc(

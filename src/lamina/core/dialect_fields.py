@@ -8,7 +8,7 @@ from typing import Annotated
 
 import msgspec
 
-from lamina.core.field_types import Group, ResourcePatterns, Switch, SystemNames, doc
+from lamina.core.field_types import ComputePolicy, Group, ResourcePatterns, Switch, SystemNames, doc
 
 OTHER_RESOURCES = (
     "nvidia.com/mig-*",
@@ -20,6 +20,16 @@ OTHER_RESOURCES = (
     "nvidia.com/*[A-Z]*",
 )
 """Resources of other systems under nvidia.com/: MIG, renamed replicas, network; KubeVirt's devices have capitals."""
+
+
+DialectPolicy = Annotated[
+    ComputePolicy | None,
+    doc(
+        "How shares of compute of this dialect's pods are enforced: `cap` or `weight` or `none`, as in "
+        "`sharing.computePolicy`, which decides if this is not set.",
+        reason="As `sharing.computePolicy`.",
+    ),
+]
 
 
 class Dialects(Group, frozen=True, kw_only=True):

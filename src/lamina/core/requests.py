@@ -59,6 +59,10 @@ class ContainerRequest(Struct, frozen=True, kw_only=True):
         memory = self.memory_on(capacity_mib)
         return min(memory, gpu_mib) if self.whole else memory
 
+    def lends(self, policy: ComputePolicy) -> bool:
+        """Whether it may use all time that others leave beyond its share of compute, if that is held in this way."""
+        return policy is ComputePolicy.WEIGHT and self.cores > 0 and not self.most_cores and not self.exclusive
+
     @property
     def whole(self) -> bool:
         """Whether the container gets whole GPUs, without limits."""

@@ -26,6 +26,7 @@ from lamina.dialects.admission import (
     scheduler_names,
     unserved_warning,
 )
+from lamina.dialects.container_variables import lending_notice
 from lamina.dialects.hidden_gpus import hide_from_ephemeral, hide_gpus
 from lamina.dialects.object_shapes import check_pod, check_workload
 from lamina.dialects.parser import DEFAULT_SCHEDULER, parse, served_by_claim, ticket_holders, tickets_requested
@@ -44,6 +45,7 @@ from lamina.dialects.templates import (
     find_template,
     resize_template,
     template_condition,
+    template_notice,
     template_refusal,
     template_warnings,
 )
@@ -64,6 +66,7 @@ __all__ = [
     "find_template",
     "hide_from_ephemeral",
     "hide_gpus",
+    "lending_notice",
     "parse",
     "places",
     "pod_annotations",
@@ -75,6 +78,7 @@ __all__ = [
     "scheduler_names",
     "served_by_claim",
     "template_condition",
+    "template_notice",
     "template_refusal",
     "template_warnings",
     "ticket_holders",

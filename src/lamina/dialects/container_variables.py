@@ -14,13 +14,15 @@ from typing import Any
 
 from msgspec import structs
 
+from lamina.core.config import Config
 from lamina.core.grants import ComputePolicy
 from lamina.core.requests import ContainerRequest, PodRequest
 from lamina.dialects.containers import ContainerManifest, quote
+from lamina.dialects.registry import name_index
 from lamina.errors import BadInput
 
 COMPUTE_VARIABLE = "GPU_CORE_UTILIZATION_POLICY"
-_DEFAULT, _FORCE, _DISABLE = "default", "force", "disable"
+_DEFAULT, FORCE, _DISABLE = "default", "force", "disable"
 IGNORED = {
     "CUDA_DISABLE_CONTROL": "limits stay on",
     "CUDA_DEVICE_MEMORY_LIMIT": "the limit is that of the pod's grant",
@@ -73,22 +75,35 @@ def _capped(container: ContainerRequest, variables: Mapping[str, object], policy
     written = variables[COMPUTE_VARIABLE]
     where = f'container "{container.container}": {COMPUTE_VARIABLE}'
     if written is None:
-        raise BadInput(f"{where} must have its value in the pod, not valueFrom; write value: {_FORCE}")
+        raise BadInput(f"{where} must have its value in the pod, not valueFrom; write value: {FORCE}")
     chosen = written.lower() if isinstance(written, str) else ""
-    if written != "" and chosen not in (_DEFAULT, _FORCE, _DISABLE):
-        raise BadInput(f"{where} must be {_DEFAULT}, {_FORCE} or {_DISABLE}, got {quote(written)}")
-    if chosen != _FORCE or not container.cores or container.whole:
+    if written != "" and chosen not in (_DEFAULT, FORCE, _DISABLE):
+        raise BadInput(f"{where} must be {_DEFAULT}, {FORCE} or {_DISABLE}, got {quote(written)}")
+    if chosen != FORCE or not container.cores or container.whole:
         return container
     if policy is ComputePolicy.NONE:
         raise BadInput(
-            f"{where}={_FORCE} cannot be held: the compute policy of the cluster is {policy}; remove the variable"
+            f"{where}={FORCE} cannot be held: the compute policy of the cluster is {policy}; remove the variable"
         )
     if container.most_cores not in (0, container.cores):
         raise BadInput(
-            f"{where}={_FORCE} limits it to its request, {container.cores}, and lamina.dev/gpucores-limit to "
+            f"{where}={FORCE} limits it to its request, {container.cores}, and lamina.dev/gpucores-limit to "
             f"{container.most_cores}; remove one of them"
         )
     return structs.replace(container, most_cores=container.cores if policy is ComputePolicy.WEIGHT else 0)
+
+
+def lending_notice(request: PodRequest, config: Config) -> str:
+    """What to say about the first container of the pod whose share of compute lends without a limit, or nothing."""
+    lending = next((each for each in request.containers if each.lends(request.compute_policy)), None)
+    if lending is None:
+        return ""
+    names = name_index(config).names[request.dialect]
+    return (
+        f'container "{lending.container}": {names.cores or "compute"} {lending.cores} % is a share that lends, not a '
+        f"cap: the container also uses time that others leave; for a cap, set {COMPUTE_VARIABLE}={FORCE} in it, or "
+        f"sharing.cappedNamespaces or dialects.{request.dialect}.computePolicy in Lamina's configuration"
+    )
 
 
 def _warnings(variables: Mapping[str, object]) -> Iterator[str]:

@@ -44,8 +44,7 @@ def parse(pod: Mapping[str, Any], config: Config) -> PodRequest | None:
     request = apply_variables(request, containers)
     if (count := len(request.containers)) > MAX_GPU_CONTAINERS:
         raise BadInput(f"the pod has {count} containers that request GPUs; it may have at most {MAX_GPU_CONTAINERS}")
-    namespace = (pod.get("metadata") or {}).get("namespace") or DEFAULT_NAMESPACE
-    return lower_priorities(request, namespace, config, names.priority)
+    return lower_priorities(request, manifest.namespace, config, names.priority)
 
 
 def served_by_claim(pod: Mapping[str, Any], config: Config) -> bool:
@@ -133,6 +132,7 @@ def read_pod(pod: Mapping[str, Any], containers: Sequence[ContainerManifest], in
         labels=metadata.get("labels") or {},
         choice_annotations=index.choice_annotations,
         config=index.config,
+        namespace=metadata.get("namespace") or DEFAULT_NAMESPACE,
     )
 
 

@@ -13,6 +13,7 @@ from typing import Any, NamedTuple, Protocol
 from lamina.core.config import Config
 from lamina.core.field_types import Group
 from lamina.core.gpus import Gpu
+from lamina.core.grants import ComputePolicy
 from lamina.core.requests import PodRequest
 from lamina.dialects.choices import ChoiceAnnotations, Choices
 from lamina.dialects.containers import ContainerManifest, is_zero
@@ -64,6 +65,14 @@ class PodManifest(NamedTuple):
     choice_annotations: ChoiceAnnotations
     """Those of all dialects: a pod may use the annotations of any."""
     config: Config
+    namespace: str
+
+    def compute_policy(self, of_dialect: str | None) -> ComputePolicy:
+        """How its shares of compute are enforced: as its dialect says, or else the cluster, and never lent where its
+        namespace has caps."""
+        policy = ComputePolicy(of_dialect or self.config.sharing.compute_policy)
+        capped = policy is ComputePolicy.WEIGHT and self.config.caps_compute(self.namespace)
+        return ComputePolicy.CAP if capped else policy
 
     def read_choices(self) -> Choices:
         """What the annotations choose. Raises BadInput."""

@@ -8,6 +8,7 @@ from typing import Any
 from lamina.core.config import Config
 from lamina.core.requests import ContainerRequest, PodRequest
 from lamina.dialects.admission import places, renames, unserved_warning
+from lamina.dialects.container_variables import lending_notice
 from lamina.dialects.containers import read_containers
 from lamina.dialects.parser import dialect_of, parse, read_pod
 from lamina.dialects.patches import PatchOperation
@@ -58,6 +59,14 @@ def template_warnings(workload: Mapping[str, Any], namespace: str, config: Confi
     with contextlib.suppress(BadInput):
         return tuple(filter(None, [unserved_warning(find_template(workload)[1], config)]))
     return ()
+
+
+def template_notice(workload: Mapping[str, Any], namespace: str, config: Config) -> str:
+    """What a namespace needs to know once about the pods of a workload, or nothing."""
+    with contextlib.suppress(BadInput):
+        if (request := _request(workload, namespace, config)) is not None:
+            return lending_notice(request, config)
+    return ""
 
 
 def template_refusal(workload: Mapping[str, Any], namespace: str, config: Config) -> str:

@@ -13,6 +13,7 @@ from lamina.errors import BadInput
 from lamina.name_hints import nearest
 from lamina.placement.state.nodes import GpuState
 from lamina.ports.kube import Object
+from lamina.report import compute
 from lamina.report.claim_shares import claimed
 from lamina.report.cluster_use import ClusterUse, GpuLoad
 from lamina.report.cluster_view import ClusterView
@@ -52,6 +53,14 @@ class GpuRow(Struct, frozen=True, kw_only=True, rename="camel"):
     slots_granted: int | None
     slots_free: int | None
     pods: tuple[str, ...]
+    compute_meaning: str = ""
+    """What the percentages of its shares mean: `cap`, `lends`, or both."""
+
+    @property
+    def compute(self) -> str:
+        """What is granted of its compute, in words."""
+        granted = "-" if self.compute_granted_percent is None else self.compute_granted_percent
+        return ", ".join(filter(None, (f"{granted} of {self.compute_percent} %", self.compute_meaning)))
 
 
 class _Lending(NamedTuple):
@@ -77,7 +86,8 @@ ORDERS = tuple(_ORDERS)
 
 def gpu_rows(cluster: ClusterView, use: ClusterUse) -> list[GpuRow]:
     """All GPUs, by node and index. Of those that are partitioned by their node, only agents know."""
-    pods, lending = _pods_by_gpu(cluster, use), _lending(cluster, use)
+    pods, meanings = _on_gpus(cluster, use)
+    lending = _lending(cluster, use)
     by_claims = {node: claimed(inventory) for node, inventory in cluster.inventories.items()}
     rows = [
         _with_claims(
@@ -88,6 +98,7 @@ def gpu_rows(cluster: ClusterView, use: ClusterUse) -> list[GpuRow]:
         for state in node.gpus
     ]
     rows += _partitioned_rows(use, {row.gpu for row in rows}, pods)
+    rows = [structs.replace(row, compute_meaning=compute.of_gpu(meanings.get(row.gpu, ()))) for row in rows]
     return sorted(rows, key=lambda row: (row.node, row.index))
 
 
@@ -209,22 +220,27 @@ def _alive(cluster: ClusterView) -> Iterator[Object]:
     return (pod for pod in cluster.pods if not is_over(pod))
 
 
-def _pods_by_gpu(cluster: ClusterView, use: ClusterUse) -> dict[str, list[str]]:
-    """The pods that hold part of each GPU, those included whose processes outlive them, or for which it is held."""
+def _on_gpus(cluster: ClusterView, use: ClusterUse) -> tuple[dict[str, list[str]], dict[str, set[str]]]:
+    """The pods that hold part of each GPU, those included whose processes outlive them, or for which it is held; and
+    what their shares of compute mean."""
     found: dict[str, set[str]] = {}
+    meanings: dict[str, set[str]] = {}
     for pod in _alive(cluster):
         meta = pod["metadata"]
         grants = [record.grant for record in cluster.ledger.grants_of(meta["uid"])]
         granted = [share.gpu for grant in grants for container in grant.containers for share in container.shares]
-        for gpu in (*granted, *(share.gpu for share in held_shares(pod, cluster, use))):
+        shares = held_shares(pod, cluster, use)
+        for gpu in (*granted, *(share.gpu for share in shares)):
             found.setdefault(gpu, set()).add(f"{meta['namespace']}/{meta['name']}")
+        for row in shares:
+            meanings.setdefault(row.gpu, set()).add(row.compute_meaning)
     for _, room in cluster.holds:
         found.setdefault(room.gpu, set()).add(f"{room.namespace}/{room.pod} (held)")
     for _, survivor in cluster.survivors():
         for container in survivor.containers:
             for share in container.shares:
                 found.setdefault(share.gpu, set()).add(f"{survivor.namespace}/{survivor.pod}")
-    return {gpu: sorted(names) for gpu, names in found.items()}
+    return {gpu: sorted(names) for gpu, names in found.items()}, meanings
 
 
 def lendable_mib(pods: Iterable[tuple[ContainerGrant, ...]]) -> dict[str, int]:

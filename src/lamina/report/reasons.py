@@ -7,8 +7,10 @@ from lamina.dialects.groups import group_of
 from lamina.errors import BadInput
 from lamina.placement import Explanation
 from lamina.ports.kube import Object
+from lamina.report.cluster_use import ClusterUse
 from lamina.report.cluster_view import ClusterView
 from lamina.report.native_capacity import counted, native_lines
+from lamina.report.shares import ShareRow, held_shares
 
 _SHOWN_NODES = 5
 _SHOWN_SURVIVORS = 5
@@ -97,9 +99,15 @@ def _on_node(cluster: ClusterView, pod: Object, node: str) -> Iterator[str]:
     reasons = list(_container_reasons(cluster, pod))
     if not reasons:
         yield f"{name} is not pending: it is {phase} on node {node}."
+        yield from map(_held_line, held_shares(pod, cluster, ClusterUse()))
         return
     yield f"{name} is on node {node} ({phase}), and its containers are waiting:"
     yield from (f"  {reason}" for reason in reasons)
+
+
+def _held_line(share: ShareRow) -> str:
+    gpu = share.gpu if share.index is None else share.index
+    return f"  {share.container} has {share.memory_mib} MiB of GPU {gpu}; compute: {share.compute}"
 
 
 def _container_reasons(cluster: ClusterView, pod: Object) -> Iterator[str]:

@@ -10,6 +10,7 @@ from lamina.core.grants import ContainerGrant, Share
 from lamina.core.pod_status import is_over
 from lamina.dialects.containers import read_containers
 from lamina.ports.kube import Object
+from lamina.report import compute
 from lamina.report.claim_shares import requests_by_claims
 from lamina.report.cluster_use import ClusterUse, ShareFigures
 from lamina.report.cluster_view import ClusterView
@@ -32,6 +33,8 @@ class ShareRow(Struct, frozen=True, kw_only=True, rename="camel"):
     """How much it may hold while the GPU has room; otherwise as `memory_mib`."""
     compute_percent: int | None
     """None for a whole GPU; 0 where compute is shared without a limit."""
+    compute_meaning: str = ""
+    """What the percentage means, such as `cap` or `lends`; see `lamina.report.compute`."""
     mig: str = ""
     """The profile of its MIG device, and where it starts if it was made for the pod."""
     init: bool = False
@@ -39,6 +42,11 @@ class ShareRow(Struct, frozen=True, kw_only=True, rename="camel"):
     used_mib: int | None = None
     """None where it is not known."""
     peak_mib: int | None = None
+
+    @property
+    def compute(self) -> str:
+        """Its compute in words."""
+        return compute.in_words(self.compute_percent, self.compute_meaning)
 
 
 class PodShare(NamedTuple):
@@ -127,6 +135,7 @@ def _granted_share(
         memory_mib=share.memory_mib,
         limit_mib=share.limit_mib,
         compute_percent=None if share.mode is Mode.WHOLE else share.cores,
+        compute_meaning=compute.held_by(share),
         mig=f"{share.mig.profile} at {share.mig.start}" if share.mig else "",
         init=container.init and not container.sidecar,
         used_mib=known.used_mib if known else None,
@@ -153,6 +162,7 @@ def _native(
                 memory_mib=known.limit_mib or 0,
                 limit_mib=known.limit_mib or 0,
                 compute_percent=None if mode is Mode.WHOLE else known.cores_percent,
+                compute_meaning=compute.held_natively(mode, known.cores_percent),
                 mig=part.profile if part else "",
                 init=container.init and not container.sidecar,
                 used_mib=known.used_mib,

@@ -19,6 +19,7 @@ class CceDialect(Dialect):
     """The dialect of Huawei CCE's AI suite."""
 
     name = "cce"
+    section = parser.CceSection
     schedulers = ("volcano",)
     listed_resources = Listed("cce")
     listed_metrics = Listed("cce")

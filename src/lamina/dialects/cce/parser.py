@@ -12,8 +12,10 @@ A container requests amounts in sum, whatever the number of GPUs. CCE's fraction
 NVIDIA's name and belong to the dialect that reads it.
 """
 
+from typing import Annotated
+
+from lamina.core.field_types import ComputePolicy, Group, doc
 from lamina.core.gpus import Mode
-from lamina.core.grants import ComputePolicy
 from lamina.core.requests import ContainerRequest, GpuSelector, PodRequest, SharingRules
 from lamina.dialects.containers import (
     ContainerManifest,
@@ -36,6 +38,19 @@ GPU_NUM = "volcano.sh/gpu-num"
 SHARING = SharingRules(most=MAX_SHARERS, one_isolation=True, alone_below_mib=UNIT_MIB)
 
 
+class CceSection(Group, frozen=True, kw_only=True):
+    """CCE's dialect: volcano.sh/gpu-mem.128Mi and volcano.sh/gpu-core.percentage."""
+
+    compute_policy: Annotated[
+        ComputePolicy,
+        doc(
+            "How shares of compute of this dialect's pods are enforced, as in `sharing.computePolicy`, which does not "
+            "count for them.",
+            reason="CCE isolates compute.",
+        ),
+    ] = "cap"
+
+
 def parse(pod: PodManifest, names: ResourceNames) -> PodRequest:
     """What the pod requests. Raises BadInput with one sentence."""
     gpus = _read_gpu_num(pod)
@@ -45,7 +60,7 @@ def parse(pod: PodManifest, names: ResourceNames) -> PodRequest:
             _request(container, names, gpus) for container in pod.containers if container.requests_any(names.all)
         ),
         selector=GpuSelector(modes=(Mode.QUOTA,)),
-        compute_policy=ComputePolicy.CAP,
+        compute_policy=pod.compute_policy(pod.config.section(CceSection).compute_policy),
     )
 
 

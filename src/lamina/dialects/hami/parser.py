@@ -19,7 +19,7 @@ privileged one only there.
 
 from collections.abc import Sequence
 
-from lamina.core.grants import MAX_GPUS, ComputePolicy
+from lamina.core.grants import MAX_GPUS
 from lamina.core.requests import ContainerRequest, GpuSelector, PodRequest
 from lamina.dialects.containers import (
     ContainerManifest,
@@ -56,7 +56,7 @@ def parse(pod: PodManifest, names: ResourceNames) -> PodRequest:
         node_policy=choices.node_policy,
         gpu_policy=choices.gpu_policy,
         numa_bind=choices.numa_bind,
-        compute_policy=ComputePolicy(pod.config.sharing.compute_policy),
+        compute_policy=pod.compute_policy(pod.config.section(HamiSection).compute_policy),
         native_devices=native,
         only_native_reason=explain_privileged(privileged) if privileged else "",
     )

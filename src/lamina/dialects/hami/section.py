@@ -2,6 +2,7 @@
 
 from typing import Annotated
 
+from lamina.core.dialect_fields import DialectPolicy
 from lamina.core.field_types import Count, Group, Mebibytes, MemoryUnit, Percent, ResourceName, doc
 
 _REASON = "The name in HAMi's manifests and documentation."
@@ -71,3 +72,4 @@ class HamiSection(Group, frozen=True, kw_only=True):
     defaults: Annotated[RequestDefaults, doc("What a container gets that names only some of the resources.")] = (
         RequestDefaults()
     )
+    compute_policy: DialectPolicy = None

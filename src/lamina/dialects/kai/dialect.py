@@ -17,6 +17,7 @@ class KaiDialect(Dialect):
     """The dialect of KAI Scheduler and Run:ai."""
 
     name = "kai"
+    section = parser.KaiSection
     schedulers = ("kai-scheduler", "runai-scheduler")
     annotation_prefixes = annotations.REQUESTING
 

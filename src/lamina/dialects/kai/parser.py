@@ -18,7 +18,9 @@ from collections.abc import Mapping
 
 from msgspec import structs
 
-from lamina.core.grants import MAX_GPUS, ComputePolicy
+from lamina.core.dialect_fields import DialectPolicy
+from lamina.core.field_types import Group
+from lamina.core.grants import MAX_GPUS
 from lamina.core.requests import ContainerRequest, PodRequest
 from lamina.dialects.containers import ContainerManifest, check_not_privileged, quote, read_integer
 from lamina.dialects.kai import annotations
@@ -27,6 +29,12 @@ from lamina.dialects.protocol import PodManifest, ResourceNames
 from lamina.errors import BadInput
 
 _SHOWN = "kubectl.kubernetes.io/default-container"
+
+
+class KaiSection(Group, frozen=True, kw_only=True):
+    """KAI's dialect: the annotations gpu-fraction, gpu-memory and so on."""
+
+    compute_policy: DialectPolicy = None
 
 
 def parse(pod: PodManifest, names: ResourceNames) -> PodRequest:
@@ -46,7 +54,7 @@ def parse(pod: PodManifest, names: ResourceNames) -> PodRequest:
         node_policy=choices.node_policy,
         gpu_policy=choices.gpu_policy,
         numa_bind=choices.numa_bind,
-        compute_policy=ComputePolicy(pod.config.sharing.compute_policy),
+        compute_policy=pod.compute_policy(pod.config.section(KaiSection).compute_policy),
     )
 
 

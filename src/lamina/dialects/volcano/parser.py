@@ -11,7 +11,7 @@ Volcano reads limits alone, ignores init containers, and lets a pod that gives o
 any limit. Here requests and init containers count as they do in Kubernetes, and such a pod gets one GPU.
 """
 
-from lamina.core.grants import MAX_GPUS, ComputePolicy
+from lamina.core.grants import MAX_GPUS
 from lamina.core.requests import ContainerRequest, PodRequest
 from lamina.dialects.containers import (
     ContainerManifest,
@@ -21,6 +21,7 @@ from lamina.dialects.containers import (
     read_memory,
 )
 from lamina.dialects.protocol import PodManifest, ResourceNames
+from lamina.dialects.volcano.section import VolcanoSection
 
 
 def parse(pod: PodManifest, names: ResourceNames) -> PodRequest:
@@ -35,7 +36,7 @@ def parse(pod: PodManifest, names: ResourceNames) -> PodRequest:
         node_policy=choices.node_policy,
         gpu_policy=choices.gpu_policy,
         numa_bind=choices.numa_bind,
-        compute_policy=ComputePolicy(pod.config.sharing.compute_policy),
+        compute_policy=pod.compute_policy(pod.config.section(VolcanoSection).compute_policy),
     )
 
 

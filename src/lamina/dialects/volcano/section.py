@@ -2,6 +2,7 @@
 
 from typing import Annotated
 
+from lamina.core.dialect_fields import DialectPolicy
 from lamina.core.field_types import Group, MemoryUnit, ResourceName, doc
 
 _REASON = "The name in Volcano's manifests and documentation."
@@ -36,3 +37,4 @@ class VolcanoSection(Group, frozen=True, kw_only=True):
             reason="Volcano's default for `gpuMemoryFactor`.",
         ),
     ] = 1
+    compute_policy: DialectPolicy = None

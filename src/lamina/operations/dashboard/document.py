@@ -17,6 +17,8 @@ class GpuPart(Struct, frozen=True, kw_only=True):
     name: str
     memory_mib: int
     cores: int
+    compute_meaning: str = ""
+    """As in `ShareCard`."""
     whole: bool = False
     unlimited: bool = False
     """Its memory is not limited to a part: it shares the GPU by time alone."""
@@ -90,7 +92,8 @@ class ShareCard(Struct, frozen=True, kw_only=True):
     """How much it may hold while the GPU has room; otherwise as `memory_mib`."""
     physical_mib: int
     cores: int
-    compute_policy: str = ""
+    compute_meaning: str = ""
+    """What `cores` mean, such as `cap` or `lends`; see `lamina.report.compute`."""
     mig: str = ""
     used_mib: int | None = None
     """None where it is not known, like all that follows."""

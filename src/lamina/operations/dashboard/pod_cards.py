@@ -5,12 +5,13 @@ from collections.abc import Iterator, Mapping
 from typing import NamedTuple
 
 from lamina.core.gpus import Inventory
-from lamina.core.grants import ComputePolicy, ContainerGrant, Grant
+from lamina.core.grants import ContainerGrant, Grant
 from lamina.core.requests import PodRequest
 from lamina.dialects.containers import read_containers
 from lamina.ledger.pods import ParsedPod
 from lamina.operations.dashboard.document import ContainerLimits, PodCard, ShareCard
 from lamina.ports.kube import Object
+from lamina.report import compute
 from lamina.report.cluster_view import ClusterView
 from lamina.report.pods import PodRow, pod_gpus
 from lamina.report.reasons import waiting_because, why_pod
@@ -166,7 +167,7 @@ def _shares(containers: tuple[ContainerGrant, ...], node: str, inventory: Invent
                 most_mib=share.limit_mib,
                 physical_mib=share.physical_mib or share.memory_mib,
                 cores=share.cores,
-                compute_policy="" if share.compute_policy is ComputePolicy.NONE else str(share.compute_policy),
+                compute_meaning=compute.held_by(share),
                 mig=f"{share.mig.profile} at {share.mig.start}" if share.mig else "",
             )
 

@@ -7,6 +7,7 @@ import msgspec
 
 from lamina.core.gpus import Mode
 from lamina.operations.dashboard.document import ClusterDocument, GpuCard, GpuPart, NodeCard, PodCard, ShareCard
+from lamina.report import compute
 from lamina.report.cluster_use import ClusterUse, ShareFigures
 
 
@@ -98,16 +99,18 @@ def _native_row(
 ) -> ShareCard:
     gpu, part = use.gpu_of(device), use.mig_devices.get(device)
     known, load = gpus.get(gpu), use.gpus.get(gpu)
+    mode = Mode.MIG if part else known.mode if known and known.mode else Mode.WHOLE
     return ShareCard(
         container=container,
         node=card.node,
         gpu=gpu,
         index=known.index if known else load.gpu_index if load else None,
-        mode=Mode.MIG if part else known.mode if known and known.mode else Mode.WHOLE,
+        mode=mode,
         memory_mib=figures.limit_mib or 0,
         most_mib=figures.limit_mib or 0,
         physical_mib=figures.limit_mib or 0,
         cores=figures.cores_percent,
+        compute_meaning=compute.held_natively(mode, figures.cores_percent),
         mig=part.profile if part else "",
         used_mib=figures.used_mib,
         peak_mib=figures.peak_mib,
@@ -122,6 +125,7 @@ def _part(uid: str, card: PodCard, row: ShareCard) -> GpuPart:
         name=f"{card.namespace}/{card.name}",
         memory_mib=row.memory_mib,
         cores=row.cores,
+        compute_meaning=row.compute_meaning,
         whole=row.mode == Mode.WHOLE,
         unlimited=row.mode == Mode.TIMESLICE,
         used_mib=row.used_mib,

@@ -12,6 +12,7 @@ from lamina.operations.dashboard.pod_cards import PENDING, REFUSED, RUNNING, Pod
 from lamina.operations.dashboard.stranded import stranded_gpus
 from lamina.placement import NodeState
 from lamina.placement.state.nodes import GpuState
+from lamina.report import compute
 from lamina.report.claim_shares import claimed
 from lamina.report.cluster_view import ClusterView
 from lamina.report.gpus import mode_of
@@ -90,7 +91,9 @@ def _parts(cluster: ClusterView, node: str, pods: Mapping[str, PodCard]) -> dict
     found: dict[str, list[GpuPart]] = {}
     for name, uid in sorted((_name(pods, uid), uid) for uid in cluster.ledger.totals.pods_on(node)):
         for uuid, taken in cluster.ledger.totals.of(uid).get(node, {}).items():
-            found.setdefault(uuid, []).append(_part(uid, name, taken))
+            shares = pods[uid].shares if uid in pods else ()
+            meaning = compute.of_gpu(each.compute_meaning for each in shares if each.gpu == uuid)
+            found.setdefault(uuid, []).append(_part(uid, name, taken, meaning))
     for claim in cluster.inventories[node].claims:
         for uuid, taken in taken_by_claims([claim]).items():
             found.setdefault(uuid, []).append(_part("", f"claim {claim}", taken))
@@ -102,12 +105,13 @@ def _name(pods: Mapping[str, PodCard], uid: str) -> str:
     return f"{card.namespace}/{card.name}" if card else uid
 
 
-def _part(uid: str, name: str, taken: Taken) -> GpuPart:
+def _part(uid: str, name: str, taken: Taken, compute_meaning: str = "") -> GpuPart:
     return GpuPart(
         pod=uid,
         name=name,
         memory_mib=taken.memory_mib,
         cores=taken.cores,
+        compute_meaning=compute_meaning,
         whole=taken.whole,
         instances=tuple(f"{each.profile} at {each.start}" for each in taken.instances),
     )

@@ -64,7 +64,7 @@ const COLUMNS = {
   Peak: (share) => known(share.peak_mib, memory),
   Borrowed: (share) => (share.most_mib > share.memory_mib ? known(share.borrowed_mib, memory) : ""),
   Physical: (share) => memory(share.physical_mib),
-  Compute: (share) => [compute(share), share.compute_policy].filter(Boolean).join(", "),
+  Compute: compute,
   "GPU time": (share) => known(share.busy_percent, (percent) => `${percent} %`),
 };
 

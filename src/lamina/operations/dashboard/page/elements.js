@@ -38,7 +38,7 @@ export function percent(part, whole) {
 
 export function compute(share) {
   if (share.whole || share.mode === "whole") return "whole";
-  if (share.cores) return `${share.cores} %`;
+  if (share.cores) return [`${share.cores} %`, share.compute_meaning].filter(Boolean).join(", ");
   return share.mode === "mig" ? "by profile" : "shared";
 }
 

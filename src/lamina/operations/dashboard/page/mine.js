@@ -61,7 +61,7 @@ function gpuOf(share, known) {
 
 function facts(share) {
   const now = share.limit_mib !== null && share.limit_mib !== share.most_mib && share.mode === "quota";
-  const lent = share.compute_policy === "weight" && share.cores ? Math.max(0, (share.busy_percent ?? 0) - share.cores) : 0;
+  const lent = share.compute_meaning.startsWith("lends") ? Math.max(0, (share.busy_percent ?? 0) - share.cores) : 0;
   return {
     "Memory limit": share.mode === "timeslice" ? "none, shared by time slices" : memory(share.most_mib)
       + (share.physical_mib < share.memory_mib ? `, ${memory(share.physical_mib)} of it physical` : ""),
@@ -72,7 +72,7 @@ function facts(share) {
       : `${memory(share.used_mib)}, ${percent(share.used_mib, share.limit_mib ?? share.most_mib)}`,
     Peak: share.peak_mib !== null && memory(share.peak_mib),
     Spilled: share.spilled_mib > 0 && memory(share.spilled_mib),
-    Compute: [compute(share), share.compute_policy].filter(Boolean).join(", "),
+    Compute: compute(share),
     "GPU time": share.busy_percent !== null && `${share.busy_percent} %${lent ? `, ${lent} % of it lent` : ""}`,
   };
 }
