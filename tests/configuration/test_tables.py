@@ -87,3 +87,15 @@ def test_what_a_conversion_refuses_names_the_document() -> None:
 
     with pytest.raises(BadInput, match="file: x is impossible"):
         list(converted({"key": "x"}, [Key("key", "name", convert=refuse)], "file", ""))
+
+
+def test_a_key_may_contain_dots() -> None:
+    keys = (Key("a.b", "name", Literal["x"], "x"), Key("a.b.c", "group.aNumber"), Key("a", "", Group | None, None))
+    theirs: Any = section("Dotted", "Keys with dots.", keys, Ours)
+    for written, refusal in (
+        ({"a.b": "y"}, 'file: a.b must be .*, got "y"'),
+        ({"a.b": "x", "a.b.c": 6}, "file: a.b.c must be an integer to 5, got 6"),
+        ({"a": {"aNumber": 6}, "a.b": "x"}, "file: a.aNumber must be an integer to 5, got 6"),
+    ):
+        with pytest.raises(BadInput, match=refusal):
+            strict.decode(written, theirs, "file")

@@ -24,7 +24,7 @@ def decode(loaded: Mapping[str, Any], kind: type[T], where: str) -> T:
     try:
         return msgspec.convert(loaded, kind)
     except msgspec.ValidationError as problem:
-        path = _path(str(problem))
+        path = _path(str(problem), loaded)
         missing = re.match(r"Object missing required field `(.+?)`", str(problem))
         if missing is not None:
             raise BadInput(f"{where}: {_spell((*path, missing[1]))} is required") from problem
@@ -88,11 +88,11 @@ def _refuse_unknown(loaded: Any, kind: Any, where: str, path: tuple[str | int, .
         _refuse_unknown(value, fields[key], where, (*path, key))
 
 
-def _hint(key: str, fields: Mapping[str, Any], section: str) -> str:
-    """The known key that is meant: one of this section, or of a section below it."""
+def _hint(key: str, fields: dict[str, Any], section: str) -> str:
+    """The known key that is meant: one of this section, or of a section below it, the first that has it."""
     below = {
         inner.encode_name: f"{section}.{name}.{inner.encode_name}".lstrip(".")
-        for name, annotated in fields.items()
+        for name, annotated in reversed(fields.items())
         if isinstance(kind := plain(annotated), type) and issubclass(kind, msgspec.Struct)
         for inner in msgspec.structs.fields(kind)
     }
@@ -112,14 +112,23 @@ def plain(kind: Any) -> Any:
     return kind
 
 
-def _path(message: str) -> tuple[str | int, ...]:
-    """The path of a msgspec message, "... - at `$.hami.x[0]`", as keys and indices."""
+def _path(message: str, loaded: Any) -> tuple[str | int, ...]:
+    """The path of a msgspec message, "... - at `$.hami.x[0]`", as keys and indices of `loaded`.
+
+    A key may contain dots, so those of `loaded` say where it ends.
+    """
     match = re.search(r" - at `\$(?P<path>.*)`$", message)
-    if match is None:
-        return ()
-    # A value of a free mapping is written "[...]": the mapping itself is the last step that can be named.
-    steps = re.findall(r"\.([^.\[\]]+)|\[([0-9]+)\]", match["path"])
-    return tuple(key or int(index) for key, index in steps)
+    rest, path = match["path"] if match else "", list[str | int]()
+    while rest:
+        keys = [key for key in loaded if isinstance(key, str)] if isinstance(loaded, dict) else []
+        step = max((key for key in keys if re.match(rf"\.{re.escape(key)}(?=[.\[]|$)", rest)), key=len, default=None)
+        index = re.match(r"\[(\d+)\]", rest)
+        if step is None and index is None:
+            break  # a value of a free mapping is written "[...]": the mapping itself is the last that can be named
+        path.append(int(index[1]) if index else str(step))
+        rest = rest[index.end() :] if index else rest[1 + len(str(step)) :]
+        loaded = _value(loaded, (path[-1],))
+    return tuple(path)
 
 
 def _spell(path: tuple[str | int, ...]) -> str:
