@@ -1,7 +1,7 @@
 """The page of the configuration and the page of imported keys, from the types that read them."""
 
 import inspect
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from typing import Any
 
 import msgspec
@@ -9,7 +9,14 @@ import msgspec
 from docs.generate.fields import fields
 from docs.generate.markdown import code, page, paragraph, sentence, table
 from lamina.configuration.form import form
-from lamina.configuration.importers import hami, unversioned, volcano
+from lamina.configuration.importers import (
+    hami,
+    nvidia_plugin,
+    unversioned,
+    values_of_others,
+    volcano,
+    volcano_scheduler,
+)
 
 _INTRODUCTION = """
 One YAML document: the key `lamina.yaml` of the ConfigMap `lamina-system/lamina` in a cluster, values below `config` in
@@ -25,6 +32,52 @@ _IMPORTED = """
 A document without `apiVersion` may have HAMi's keys, Volcano's and the values of 4paradigm's chart, and next to them
 fields of [Lamina's own form](configuration.md) for what the others cannot say. The same setting twice with different
 values is refused. `lamina config convert FILE` prints all of it in Lamina's own form.
+
+It also takes [files of other systems](#files-of-other-systems) as those publish them, which have other keys.
+"""
+_PUBLISHED = """
+`lamina config convert FILE` and `lamina config check FILE` take these files raw, in their ConfigMaps, as `kubectl get
+configmap NAME -o yaml` prints those, and among other objects of a manifest. Lamina does not read them as a cluster's
+configuration: what has no place in it is named once, by comments of the conversion.
+"""
+_FILES = (
+    (
+        "`version: v1` with `flags`, `sharing`",
+        "NVIDIA's device plugin; a ConfigMap has one or several, by name",
+        "`nativeDevices.configs`; a raw file is called default and applies to all nodes",
+    ),
+    (
+        "`actions`, `tiers`",
+        "`volcano-scheduler.conf` in `volcano-system/volcano-scheduler-configmap`",
+        "`placement.nodePolicy`, `placement.gpuPolicy`",
+    ),
+    (
+        "`nvidia`",
+        "`device-config.yaml` in `kube-system/volcano-vgpu-device-config`, or in HAMi's `hami-scheduler-device`",
+        "the section `volcano` or `hami`, by its keys",
+    ),
+    ("`nodeconfig`", "`config.json` in `kube-system/volcano-vgpu-node-config`, or HAMi's", "`nodeconfig`"),
+    (
+        "values of a chart",
+        "4paradigm's vGPU scheduler",
+        "the [values](#4paradigms-chart) that are keys of the configuration",
+    ),
+)
+_UNREAD = """
+`lamina doctor` names a ConfigMap of Volcano or HAMi that says more than the configuration in force.
+
+### NVIDIA's file: keys that set nothing
+"""
+_SCHEDULER = """
+### Volcano's scheduler: what takes the place of the rest
+
+`deviceshare.SchedulePolicy` is taken. Other arguments of deviceshare are refused if they are not in this table. Plugins
+and actions that are not in it have no counterpart.
+"""
+_VALUES = """
+### Values of other charts: what takes their place
+
+`lamina install` refuses these values with the same answers.
 """
 _PARADIGM = """
 The values of 4paradigm's chart are read as they are spelled there, at the top of the file.
@@ -47,6 +100,10 @@ def pages() -> Iterator[tuple[str, str]]:
         about = paragraph((struct.__doc__ or "").split("\n\n")[0])
         parts += [f"## {title}", about, _table(struct, f"{prefix}.")]
     parts += ["## 4paradigm's chart", _PARADIGM, table(("chart", "is"), _of_chart())]
+    parts += ["## Files of other systems", _PUBLISHED, table(("file", "where it is published", "becomes"), _FILES)]
+    parts += [_UNREAD, table(("key", "why"), _answers(nvidia_plugin.IGNORED))]
+    parts += [_SCHEDULER, table(("Volcano", "Lamina"), _of_scheduler())]
+    parts += [_VALUES, table(("value", "Lamina"), _answers(values_of_others.REPLACED | values_of_others.SAME_NAME))]
     yield (
         "configuration-imported.md",
         page("Imported configurations", "src/lamina/configuration/importers", *parts),
@@ -122,3 +179,13 @@ def _of_chart() -> Iterator[tuple[str, str]]:
     for section, keys in unversioned.CHART.items():
         for key in keys:
             yield code(f"{section}.{key.theirs}" if section else key.theirs), code(key.ours)
+
+
+def _of_scheduler() -> Iterator[tuple[str, str]]:
+    yield from _answers({f"action {name}": answer for name, answer in volcano_scheduler.ACTIONS.items()})
+    yield from _answers({f"plugin {name}": answer for name, answer in volcano_scheduler.PLUGINS.items()})
+    yield from _answers(volcano_scheduler.DEVICESHARE)
+
+
+def _answers(answers: Mapping[str, str]) -> Iterator[tuple[str, str]]:
+    return ((code(name), answer) for name, answer in answers.items())

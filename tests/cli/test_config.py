@@ -50,3 +50,33 @@ def test_a_file_that_is_no_text(tmp_path: Path) -> None:
     path.write_bytes(b"\xff")
     with pytest.raises(BadInput, match=r"lamina\.yaml is not UTF-8 text"):
         convert(path)
+
+
+NVIDIAS = "version: v1\nsharing: {timeSlicing: {resources: [{name: nvidia.com/gpu, replicas: 2}]}}\n"
+
+
+def test_s3_8_a_file_of_nvidias_plugin_is_converted_with_notes_as_comments(tmp_path: Path) -> None:
+    path = tmp_path / "dp-example-config.yaml"
+    path.write_text(NVIDIAS)
+    printed = convert(path)
+    comments = [line for line in printed.splitlines() if line.startswith("#")]
+    assert "# default: each nvidia.com/gpu is offered as 2 replicas by time-slicing, as nvidia.com/gpu" in comments
+    assert list(load(printed, "c").native_devices.configs) == ["default"]
+
+
+def test_s3_8_a_check_of_it_says_what_it_does(tmp_path: Path) -> None:
+    path = tmp_path / "dp-example-config.yaml"
+    path.write_text(NVIDIAS)
+    checked = CliRunner().invoke(app, ["config", "check", str(path)])
+    assert checked.exit_code == 0
+    first, *others = checked.output.splitlines()
+    assert first.startswith(f"{path} is valid: a file of NVIDIA's device plugin.")
+    assert (
+        "  default: applies to all nodes but those whose label nvidia.com/device-plugin.config names another file"
+        in (others)
+    )
+    assert "  nativeDevices:" in others
+    path.write_text(NVIDIAS.replace("2", "1"))
+    checked = CliRunner().invoke(app, ["config", "check", str(path)])
+    assert isinstance(checked.exception, BadInput)
+    assert "number of replicas must be >= 2" in str(checked.exception)

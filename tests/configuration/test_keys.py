@@ -13,12 +13,14 @@ import pytest
 from lamina.configuration import DEFAULT, Config, load
 from lamina.configuration.importers import unversioned
 from lamina.configuration.importers.hami import Hami, NodeConfig
+from lamina.configuration.importers.volcano import Volcano
 from lamina.configuration.writer import to_yaml
 from lamina.core.gpus import Mode
 from lamina.core.grants import ComputePolicy
 from lamina.core.mig_rules import MigRule
 from lamina.core.requests import ContainerRequest
 from lamina.dialects import fill_defaults, parse, quota_names
+from lamina.dialects.registry import name_index
 from lamina.errors import BadInput
 from tests.dialects.pods import asking
 
@@ -38,6 +40,10 @@ def filled(manifest: dict[str, Any]) -> Look:
     return lambda config: {
         change.pointer: change.value for change in fill_defaults(manifest, parse(manifest, config), config)
     }
+
+
+def volcano_name(field: str) -> Look:
+    return lambda config: getattr(name_index(config).names["volcano"], field)
 
 
 def node(config: Config) -> Any:
@@ -103,6 +109,29 @@ NODE: dict[str, tuple[Any, Look, Any, Any]] = {
     "enablegetpreferredallocation": (False, lambda c: node(c) == node(DEFAULT), True, True),
 }
 
+LAYOUT = {"group": "a", "geometries": [{"name": "2g.12gb", "count": 2}]}
+VOLCANO: dict[str, tuple[Any, Look, Any, Any]] = {
+    "resourceCountName": ("a.io/gpu", volcano_name("count"), "volcano.sh/vgpu-number", "a.io/gpu"),
+    "resourceMemoryName": ("a.io/mem", volcano_name("memory"), "volcano.sh/vgpu-memory", "a.io/mem"),
+    "resourceMemoryPercentageName": (
+        "a.io/pct", volcano_name("memory_percentage"), "volcano.sh/vgpu-memory-percentage", "a.io/pct",
+    ),
+    "resourceCoreName": ("a.io/cores", volcano_name("cores"), "volcano.sh/vgpu-cores", "a.io/cores"),
+    "gpuMemoryFactor": (256, volcano_name("memory_unit_mib"), 1, 256),
+    **{
+        key: HAMI[key]
+        for key in (
+            "overwriteEnv", "deviceSplitCount", "deviceMemoryScaling", "deviceCoreScaling", "disableCoreLimit",
+        )
+    },
+    "defaultMemory": (0, lambda c: c == DEFAULT, True, True),
+    "defaultCores": (0, lambda c: c == DEFAULT, True, True),
+    "defaultGPUNum": (1, lambda c: c == DEFAULT, True, True),
+    "knownMigGeometries": (
+        [{"models": ["A30"], "allowedGeometries": [LAYOUT]}], *HAMI["knownMigGeometries"][1:],
+    ),
+}  # fmt: skip
+
 CHART: dict[str, Any] = {
     "resourceName": ("resourceCountName", "a.io/gpu"),
     "resourceMem": ("resourceMemoryName", "a.io/mem"),
@@ -143,6 +172,28 @@ def test_a_key_of_hami_does_what_it_says(key: str) -> None:
     assert look(load(written({"hami": {key: value}}), "c")) == then
 
 
+@pytest.mark.parametrize("key", VOLCANO)
+def test_a_key_of_volcano_does_what_it_says(key: str) -> None:
+    value, look, by_default, then = VOLCANO[key]
+    assert look(DEFAULT) == by_default
+    assert look(load(written({"volcano": {key: value}}), "c")) == then
+
+
+@pytest.mark.parametrize(
+    ("key", "value", "only"), [("defaultMemory", 1000, 0), ("defaultCores", 10, 0), ("defaultGPUNum", 2, 1)]
+)
+def test_what_volcanos_dialect_has_no_place_for_is_refused(key: str, value: int, only: int) -> None:
+    with pytest.raises(BadInput, match=rf"volcano\.{key} must be {only} \(not supported\), got {value}"):
+        load(written({"volcano": {key: value}}), "c")
+
+
+def test_hami_and_volcano_may_not_differ_where_they_set_the_same() -> None:
+    document = {"hami": {"deviceSplitCount": 5}, "volcano": {"deviceSplitCount": 5}}
+    assert load(written(document), "c") == load("hami: {deviceSplitCount: 5}", "c")
+    with pytest.raises(BadInput, match=r"hami\.deviceSplitCount and volcano\.deviceSplitCount set the same, but to 5"):
+        load(written(document | {"volcano": {"deviceSplitCount": 6}}), "c")
+
+
 @pytest.mark.parametrize("key", NODE)
 def test_a_key_of_the_node_list_holds_on_its_node_alone(key: str) -> None:
     value, look, by_default, then = NODE[key]
@@ -173,6 +224,7 @@ def test_no_key_is_left_out_of_these_tables() -> None:
 
     assert keys(Hami) == set(HAMI)
     assert keys(NodeConfig) == set(NODE) | {"name"}
+    assert keys(Volcano) == set(VOLCANO)
     assert keys(unversioned.DevicePlugin) == {k.partition(".")[2] for k in CHART if k.startswith("devicePlugin.")} | {
         "nvidianodeSelector"
     }
@@ -223,6 +275,7 @@ def test_the_charts_own_values_give_hamis_defaults() -> None:
 
 IMPORTED = [
     *({"hami": {key: row[0]}} for key, row in HAMI.items()),
+    *({"volcano": {key: row[0]}} for key, row in VOLCANO.items()),
     *({"nodeconfig": [{"name": "node-1", key: row[0]}]} for key, row in NODE.items()),
     *(nested(path, value) for path, (_, value) in CHART.items()),
 ]

@@ -9,9 +9,9 @@ from typer.testing import CliRunner
 
 from lamina import configuration
 from lamina.cli.main import app
+from lamina.configuration.importers.values_of_others import REPLACED
 from lamina.errors import BadInput
 from lamina.install import values as install_values
-from lamina.install.values_of_others import REPLACED
 
 OWN = msgspec.to_builtins(install_values.Values())
 IN_CONFIGURATION = {

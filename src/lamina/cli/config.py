@@ -12,6 +12,7 @@ from lamina.cli.exit_codes import ExitCode
 from lamina.cli.options import Kubeconfig
 from lamina.config_source.live import text_in_force
 from lamina.configuration.config_map import NAME, TextInForce, text_hash
+from lamina.configuration.importers.published import convert as convert_file
 from lamina.configuration.writer import to_yaml
 from lamina.ports.user_files import read_text
 
@@ -28,19 +29,40 @@ def _group() -> None:
 @config.command("convert")
 def convert(
     file: Annotated[
-        Path, typer.Argument(help="A configuration with HAMi's keys, Volcano's, or the values of 4paradigm's chart.")
+        Path,
+        typer.Argument(
+            help="A configuration, or a file of another system: of NVIDIA's device plugin, of Volcano's scheduler or "
+            "device plugin, of HAMi, or the values of 4paradigm's chart. ConfigMaps with them are read too."
+        ),
     ],
 ) -> None:
-    """Print a configuration in Lamina's own form, lamina.dev/v1alpha1."""
-    typer.echo(_own_form(read_text(file), str(file)), nl=False)
+    """Print a configuration in Lamina's own form, lamina.dev/v1alpha1.
+
+    Comments at its top name what has no place in it, and what takes its place.
+    """
+    found = convert_file(read_text(file), str(file))
+    for note in found.notes:
+        typer.echo(f"# {note}")
+    typer.echo(to_yaml(found.config), nl=False)
 
 
 @config.command("check")
-def check(file: Annotated[Path, typer.Argument(help="A configuration in any form that Lamina reads.")]) -> None:
-    """Check a configuration without a cluster. Exits with 2, and says what is wrong, if Lamina would refuse it."""
+def check(
+    file: Annotated[Path, typer.Argument(help="A configuration, or a file of another system as for `convert`.")],
+) -> None:
+    """Check a configuration without a cluster. Exits with 2, and says what is wrong, if Lamina would refuse it.
+
+    Of a file of another system, it says what the file would do.
+    """
     text = read_text(file)
-    _own_form(text, str(file))
-    typer.echo(f"{file} is valid, SHA-256 {text_hash(text)}.")
+    found = convert_file(text, str(file))
+    if not found.titles:
+        typer.echo(f"{file} is valid, SHA-256 {text_hash(text)}.")
+        return
+    typer.echo(f"{file} is valid: {', '.join(found.titles)}. `lamina config convert` makes a configuration of it:")
+    for note in found.notes:
+        typer.echo(f"  {note}")
+    typer.echo("".join(f"  {line}\n" for line in to_yaml(found.config).splitlines()), nl=False)
 
 
 @config.command("show")

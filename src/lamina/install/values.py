@@ -13,13 +13,13 @@ from msgspec import Meta, Struct
 
 from lamina import configuration
 from lamina.configuration import strict
+from lamina.configuration.importers.values_of_others import refuse_values_of_others
 from lamina.configuration.yaml_documents import load_mapping, load_value
 from lamina.core.nodes import KEPT_OUT
 from lamina.dra.names import DRIVER
 from lamina.errors import BadInput
 from lamina.install.names import SCHEDULER, chosen
 from lamina.install.scheduler_config import EXTENDER_URL, ExtenderAccess
-from lamina.install.values_of_others import refuse_values_of_others
 
 Name = Annotated[str, Meta(description="a name, or an empty text")]
 Text = Annotated[str, Meta(min_length=1, description="a text that is not empty")]

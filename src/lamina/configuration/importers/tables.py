@@ -11,6 +11,7 @@ import msgspec
 from msgspec import UNSET, Meta, Struct
 
 from lamina.configuration import strict
+from lamina.configuration.yaml_documents import shown
 from lamina.errors import BadInput
 
 
@@ -19,7 +20,7 @@ class Key(NamedTuple):
 
     theirs: str
     ours: str = ""
-    """The path of our field. Where nothing takes its place, only false is accepted."""
+    """The path of our field. Where nothing takes its place, only the default is accepted."""
     kind: Any = None
     """The type of its values, if they are written otherwise than ours."""
     default: Any = UNSET
@@ -51,8 +52,10 @@ def converted(written: Mapping[str, Any], keys: Iterable[Key], where: str, path:
     """The keys that set a field of ours, with its value. Raises BadInput, in which `path` leads to the key."""
     for key in keys:
         value = written.get(key.theirs)
-        if value and not key.ours:
-            raise BadInput(f"{where}: {path}{key.theirs} must be false (not supported), got true")
+        if not key.ours and value not in (None, key.default):
+            raise BadInput(
+                f"{where}: {path}{key.theirs} must be {shown(key.default)} (not supported), got {shown(value)}"
+            )
         try:
             value = None if value is None else key.convert(value)
         except BadInput as problem:

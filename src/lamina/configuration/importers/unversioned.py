@@ -29,6 +29,8 @@ from lamina.dialects.volcano.dialect import SCHEDULE_POLICY
 from lamina.errors import BadInput
 
 _HEADER = {"apiVersion": API_VERSION, "kind": KIND}
+_PUBLISHED = {"version", "actions", "tiers", "nvidia"}
+"""Keys of files that `published` converts."""
 _SECTIONS = {"hami": hami.KEYS, "volcano": volcano.KEYS}
 TextSwitch = Annotated[Literal["true", "false"] | bool, must_be('"true" or "false"')]
 
@@ -95,6 +97,10 @@ DocumentWithChart = section(
 def read(document: Mapping[str, Any], where: str) -> Config:
     """The configuration that a document stands for. Raises BadInput; nothing is applied in part."""
     kind = form().configuration
+    for key in _PUBLISHED & document.keys():
+        raise BadInput(
+            f"{where}: unknown key {key}; if this is a file of another system, convert it with `lamina config convert`"
+        )
     strict.refuse_unknown_keys(document, (DocumentWithChart, kind), where)
     theirs = strict.known(strict.without_empty_keys(document, DocumentWithChart), DocumentWithChart)
     strict.decode(theirs, DocumentWithChart, where)
@@ -108,8 +114,13 @@ def _imported(theirs: Mapping[str, Any], where: str) -> dict[str, Any]:
     ours = _in_hami_keys(theirs, where)
     written = strict.known(theirs, Document) | {"hami": ours.pop("hami")}
     _check(written, where)
+    by: dict[str, tuple[str, Any]] = {}
     for name, keys in _SECTIONS.items():
         for key, value in converted(written.get(name, {}), keys, where, f"{name}."):
+            other, otherwise = by.get(key.ours, (name, value))
+            if other != name and otherwise != value and not isinstance(value, list):
+                raise BadInput(_twice(where, f"{other}.{key.theirs}", f"{name}.{key.theirs}", otherwise, value))
+            by[key.ours] = name, value
             put(ours, key.ours, value)
     ours.get("mig", {}).get("rules", []).sort(key=lambda rule: "profiles" in rule)  # the first rule for a model counts
     for number, node in enumerate(written.get("nodeconfig", [])):
@@ -126,12 +137,13 @@ def _in_hami_keys(theirs: Mapping[str, Any], where: str) -> dict[str, Any]:
         for key, value in converted(written, keys, where, path):
             other = moved["hami"].get(key.ours.removeprefix("hami."), value)
             if other != value:
-                raise BadInput(
-                    f"{where}: {key.ours} and {path}{key.theirs} set the same, but to {other!r} and {value!r}; "
-                    "keep one of them"
-                )
+                raise BadInput(_twice(where, key.ours, f"{path}{key.theirs}", other, value))
             put(moved, key.ours, value)
     return moved
+
+
+def _twice(where: str, one: str, other: str, first: Any, second: Any) -> str:
+    return f"{where}: {one} and {other} set the same, but to {first!r} and {second!r}; keep one of them"
 
 
 def _check(document: Mapping[str, Any], where: str) -> None:

@@ -8,7 +8,7 @@ LABEL = "nvidia.com/device-plugin.config"
 """The label of a node that names its configuration."""
 NAMED, SINGLE, EMPTY = "named", "single", "empty"
 FALLBACKS = (NAMED, SINGLE, EMPTY)
-_NAMED_DEFAULT = "default"
+NAMED_DEFAULT = "default"
 
 
 class AbsentConfig(BadInput):
@@ -31,8 +31,8 @@ def choose(label: str, names: Collection[str], *, default: str, fallbacks: Seque
     if default:
         return _existing(default, names, f"{where}: specified default config {default} does not exist")
     for fallback in fallbacks:
-        if fallback == NAMED and _NAMED_DEFAULT in names:
-            return _NAMED_DEFAULT
+        if fallback == NAMED and NAMED_DEFAULT in names:
+            return NAMED_DEFAULT
         if fallback == SINGLE and len(names) == 1:
             return next(iter(names))
         if fallback == EMPTY:

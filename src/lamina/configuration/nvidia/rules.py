@@ -35,7 +35,6 @@ class NvidiaConfig(Struct, frozen=True, kw_only=True):
 
     mig_strategy: str = "none"
     mps_root: str = DEFAULT_MPS_ROOT
-    fail_on_init_error: bool = True
     allocation: str = "distributed"
     by_index: bool = False
     """NVIDIA_VISIBLE_DEVICES names GPUs by index."""
@@ -83,7 +82,6 @@ def load(text: str, where: str, *, mig_strategy: str = "", mps_root: str = "") -
     return NvidiaConfig(
         mig_strategy=strategy,
         mps_root=root,
-        fail_on_init_error=flags.fail_on_init_error is not False,
         allocation=plugin.shared_devices_allocation_policy or "distributed",
         by_index=plugin.device_id_strategy == "index",
         list_strategies=_listed(plugin.device_list_strategy),
