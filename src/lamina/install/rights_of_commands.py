@@ -81,6 +81,15 @@ DOCTOR = (
     Rule("resourceslices.resource.k8s.io", "list"),
     Rule("deviceclasses.resource.k8s.io", "list"),
     Rule("devicetaintrules.resource.k8s.io", "list", why="which rules keep claims from devices; left out without it"),
+    Rule(
+        "configmaps",
+        "get",
+        (
+            *("volcano-scheduler-configmap", "volcano-vgpu-device-config", "volcano-vgpu-node-config"),
+            "hami-scheduler-device",
+        ),
+        "in volcano-system and kube-system: what Lamina does not read there; left out without it",
+    ),
     Rule("pods", "create delete", why="`lamina-doctor` in default, a pod that admission has to refuse"),
 )
 RESET = (

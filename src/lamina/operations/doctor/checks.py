@@ -20,6 +20,7 @@ from lamina.operations.doctor.components import components
 from lamina.operations.doctor.finding import Finding, State
 from lamina.operations.doctor.mixed_sharing import mixed_sharing
 from lamina.operations.doctor.other_systems import other_systems
+from lamina.operations.doctor.unread_configurations import unread_configurations
 from lamina.ports.kube import Object
 from lamina.ports.kube.moments import rfc3339
 from lamina.report.cluster_view import ClusterView
@@ -47,6 +48,8 @@ class CheckedObjects(NamedTuple):
     slices: list[Object]
     taint_rules: list[Object]
     classes: list[Object]
+    configurations_of_others: list[Object]
+    """ConfigMaps."""
 
 
 def findings(cluster: ClusterView, objects: CheckedObjects, now: datetime) -> Iterator[Finding]:
@@ -61,6 +64,7 @@ def findings(cluster: ClusterView, objects: CheckedObjects, now: datetime) -> It
         yield from _node(node, cluster)
     names = [node["metadata"]["name"] for node in ours]
     yield from other_systems(cluster.config, cluster.pods, names, objects.webhooks)
+    yield from unread_configurations(cluster.config, objects.configurations_of_others)
     yield from claim_drivers(objects.slices, cluster.pods, names, cluster.config.admission.by_claim)
     yield from device_classes_of_claims(objects.classes, objects.slices)
     yield from claim_pods(cluster)

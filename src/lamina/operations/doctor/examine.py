@@ -7,9 +7,11 @@ from lamina.configuration import Config
 from lamina.core.component_names import WEBHOOKS
 from lamina.dialects import ResourceNames, resource_names
 from lamina.errors import Outside
+from lamina.operations.doctor import unread_configurations
 from lamina.operations.doctor.checks import CheckedObjects, findings
 from lamina.operations.doctor.finding import Finding, State
 from lamina.ports.kube import (
+    CONFIG_MAPS,
     DEVICE_CLASSES,
     MUTATING_WEBHOOKS,
     NODES,
@@ -19,6 +21,7 @@ from lamina.ports.kube import (
     Kube,
     NotFound,
     Object,
+    Refused,
     Resource,
 )
 from lamina.report import cluster_reader
@@ -32,7 +35,10 @@ async def examine(kube: Kube) -> list[Finding]:
     cluster = await cluster_reader.read(kube, claims=True)
     nodes, webhooks = (await kube.list(NODES)).items, (await kube.list(MUTATING_WEBHOOKS)).items
     slices, rules = await _listed(kube, RESOURCE_SLICES), await read_rules(kube)
-    objects = CheckedObjects(nodes, webhooks, slices, rules, await _listed(kube, DEVICE_CLASSES))
+    theirs = [
+        found for namespace, name in unread_configurations.NAMES if (found := await _theirs(kube, namespace, name))
+    ]
+    objects = CheckedObjects(nodes, webhooks, slices, rules, await _listed(kube, DEVICE_CLASSES), theirs)
     return [await webhook(kube, cluster.config, webhooks), *findings(cluster, objects, datetime.now(UTC))]
 
 
@@ -41,6 +47,14 @@ async def _listed(kube: Kube, resource: Resource) -> list[Object]:
         return (await kube.list(resource)).items
     except NotFound:
         return []  # before Kubernetes 1.34
+
+
+async def _theirs(kube: Kube, namespace: str, name: str) -> Object | None:
+    """A ConfigMap of another system; None where there is none, or where it may not be read."""
+    try:
+        return await kube.get(CONFIG_MAPS, name, namespace=namespace)
+    except (NotFound, Refused):
+        return None
 
 
 async def webhook(kube: Kube, config: Config, registered: list[Object]) -> Finding:
