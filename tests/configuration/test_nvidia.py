@@ -194,7 +194,9 @@ def test_the_documents_own_config_maps_are_read() -> None:
     texts = {each["metadata"]["name"]: each["data"]["NVIDIA-A100-PCIE-40GB"] for each in held}
     slicing = load(texts["time-slicing-config"], "c").sharing
     assert (slicing.strategy, slicing.of("nvidia.com/gpu").replicas) == (Strategy.TIME_SLICING, 10)
-    assert load(texts["mps-enable-config"], "c").sharing.strategy is Strategy.MPS
+    mps = load(texts["mps-enable-config"], "c").sharing
+    assert (mps.strategy, mps.one_at_most) == (Strategy.MPS, True)
+    assert mps.of("nvidia.com/gpu").offered == "nvidia.com/gpu", "renameByDefault is false where it is not set"
 
 
 @pytest.mark.parametrize(
