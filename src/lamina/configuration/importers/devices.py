@@ -25,7 +25,7 @@ def is_meant(document: Mapping[str, Any]) -> bool:
 
 
 def read(document: Mapping[str, Any], name: str, where: str) -> tuple[dict[str, Any], Iterator[str]]:
-    """The section in our keys. Keys that nobody has are refused when that is read."""
+    """The section in our keys. Unknown keys are refused when that is read."""
     section = document["nvidia"]
     others = [key for key in document if key != "nvidia"]
     notes = [f"{key}: devices that are not NVIDIA's; Lamina leaves them alone" for key in others]
