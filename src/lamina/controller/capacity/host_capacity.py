@@ -6,8 +6,16 @@ A pod counts from the answer that decides its node, because the next pods are de
 """
 
 from collections.abc import Collection, Iterable
+from typing import NamedTuple
 
 from lamina.core.host_size import UNKNOWN_HOST, HostSize
+
+
+class _Pod(NamedTuple):
+    node: str
+    size: HostSize
+    bound: bool
+    """A watch has reported it there; else its bind is expected."""
 
 
 class HostCapacity:
@@ -16,8 +24,7 @@ class HostCapacity:
     def __init__(self) -> None:
         self._offered: dict[str, HostSize] = {}
         self._taken: dict[str, HostSize] = {}
-        self._pods: dict[str, tuple[str, HostSize]] = {}
-        self._assumed: dict[str, tuple[str, HostSize]] = {}
+        self._pods: dict[str, _Pod] = {}
         self._changed: set[str] = set()
 
     def observe_node(self, node: str, offered: HostSize) -> None:
@@ -32,42 +39,32 @@ class HostCapacity:
     def observe_pod(self, uid: str, node: str, size: HostSize) -> bool:
         """The pod is bound to the node. Returns whether it was not known before."""
         before = self._pods.get(uid)
-        if before == (node, size):
-            return False
-        if self._assumed.get(uid) == (node, size):
-            self._pods[uid] = self._assumed.pop(uid)
-            return True
-        self.remove_pod(uid)
-        self._pods[uid] = node, size
-        self._add(node, size, 1)
-        return before is None
+        self._count(uid, _Pod(node, size, bound=True))
+        return before is None or not before.bound
 
     def assume_pod(self, uid: str, node: str, size: HostSize) -> None:
         """The pod will probably be bound to the node."""
-        self.withdraw_pod(uid)
-        if uid and uid not in self._pods:
-            self._assumed[uid] = node, size
-            self._add(node, size, 1)
+        known = self._pods.get(uid)
+        if uid and (known is None or not known.bound):
+            self._count(uid, _Pod(node, size, bound=False))
 
     def withdraw_pod(self, uid: str) -> None:
         """The pod is no longer assumed to be bound."""
-        assumed = self._assumed.pop(uid, None)
-        if assumed is not None:
-            self._add(*assumed, -1)
+        if uid in self._pods and not self._pods[uid].bound:
+            self.remove_pod(uid)
 
     def remove_pod(self, uid: str) -> None:
         """The pod has ended or is deleted."""
-        self.withdraw_pod(uid)
         known = self._pods.pop(uid, None)
         if known is not None:
-            self._add(*known, -1)
+            self._add(known.node, known.size, -1)
 
     def free(self, node: str, *, without: Collection[str] = ()) -> HostSize:
         """What is left without the pods with these UIDs; below 0 where pods were bound that do not fit."""
         offered, taken = self._offered.get(node), self._taken.get(node, HostSize())
         if offered is None:
             return UNKNOWN_HOST
-        gone = [size for uid in without for on, size in (self._pods.get(uid, ("", HostSize())),) if on == node]
+        gone = [pod.size for uid in without if (pod := self._pods.get(uid)) and pod.node == node]
         cpu = offered.cpu - taken.cpu + sum(size.cpu for size in gone)
         return HostSize(cpu, offered.memory_mib - taken.memory_mib + sum(size.memory_mib for size in gone))
 
@@ -75,6 +72,13 @@ class HostCapacity:
         """The nodes that have changed since the last call."""
         changed, self._changed = self._changed, set()
         return changed
+
+    def _count(self, uid: str, pod: _Pod) -> None:
+        known = self._pods.get(uid)
+        if known is None or (known.node, known.size) != (pod.node, pod.size):
+            self.remove_pod(uid)
+            self._add(pod.node, pod.size, 1)
+        self._pods[uid] = pod
 
     def _add(self, node: str, size: HostSize, sign: int) -> None:
         before = self._taken.get(node, HostSize())

@@ -59,6 +59,11 @@ def leaving(ledger: Ledger, node: str, pods: Mapping[str, Object]) -> frozenset[
     return terminating.union(uid for uid in held if ledger.pod(uid).stage >= Stage.BOUND)
 
 
+def may_evict(ledger: Ledger, node: str, pod: Object, priority: int) -> bool:
+    """Whether a pod of this priority may evict the pod for the GPUs that it has on the node."""
+    return priority_of(pod) < priority and ledger.totals.holds(str(pod["metadata"]["uid"]), node)
+
+
 def victim_of(pod: Object) -> Victim:
     """The pod as others are compared with it."""
     started = (pod.get("status") or {}).get("startTime") or pod["metadata"].get("creationTimestamp")

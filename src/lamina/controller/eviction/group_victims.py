@@ -15,7 +15,7 @@ from lamina.controller.eviction.candidates import (
     constrained_by_pods,
     leaving,
     list_pods,
-    priority_of,
+    may_evict,
     victim_of,
 )
 from lamina.controller.gangs.coordinator import GangCoordinator
@@ -119,11 +119,10 @@ def _room(
     """`pods` are those of the node. Of these, pods with GPUs and a lower priority may go."""
     members = {member.uid: member for member in lacking.members}
     gone = leaving(cluster_state.ledger, node, pods)
-    holders = set(cluster_state.ledger.totals.pods_on(node))
     candidates = [
         victim_of(pod)
         for uid, pod in pods.items()
-        if uid in holders and uid not in gone and priority_of(pod) < priority
+        if uid not in gone and may_evict(cluster_state.ledger, node, pod, priority)
     ]
 
     def fits(uids: Sequence[str], evicted: frozenset[str]) -> bool:

@@ -21,6 +21,7 @@ from lamina.controller.eviction.candidates import (
     freed_by,
     leaving,
     list_pods,
+    may_evict,
     priority_of,
     victim_of,
 )
@@ -143,11 +144,12 @@ class PodVictims:
         self, pod: ParsedPod, node: _Node, named: list[str], terminating: frozenset[str], most_sets: int
     ) -> frozenset[str] | None:
         """The cheapest victims that let the requests fit, or None where no eviction helps."""
+        ledger, priority = self._cluster_state.ledger, priority_of(pod.obj)
         required = frozenset(uid for uid in named if not exchangeable(pod.obj, node.pods[uid]))
         candidates = [
             victim_of(obj)
             for uid, obj in node.pods.items()
-            if uid not in terminating | required and (uid in named or self._may_evict(pod, obj, node))
+            if uid not in terminating | required and (uid in named or may_evict(ledger, node.name, obj, priority))
         ]
         owed = freed_by(node.pods[uid] for uid in frozenset(named) - required)
 
@@ -161,7 +163,3 @@ class PodVictims:
 
         victims = cheapest(candidates, suffices, violated, most_sets=most_sets)
         return None if victims is None else required | {victim.uid for victim in victims}
-
-    def _may_evict(self, pod: ParsedPod, other: Object, node: _Node) -> bool:
-        uid = str(other["metadata"]["uid"])
-        return priority_of(other) < priority_of(pod.obj) and self._cluster_state.ledger.totals.holds(uid, node.name)
