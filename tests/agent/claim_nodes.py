@@ -23,12 +23,11 @@ from lamina.configuration import DEFAULT
 from lamina.core.gpus import Mode
 from lamina.core.grants import ContainerGrant
 from lamina.dra.names import DRIVER, cdi_name
-from lamina.ports.files import Files
 from lamina.ports.kube import NODES, PODS, RESOURCE_CLAIMS, Object
-from lamina.ports.mps import FakeMps
 from lamina.ports.nvml import GpuFacts
 from lamina.ports.time_slices import FakeTimeSlices
 from tests.agent.node import FACTS, KIND, Node
+from tests.worlds.deaths import Life
 
 TOTAL_MIB = 32768
 
@@ -57,17 +56,15 @@ class ClaimNode(Node):
 
     modes: tuple[Mode, ...] = (Mode.QUOTA,)
 
-    def __init__(
-        self, root: Path, files: Files | None = None, facts: Sequence[GpuFacts] = FACTS, **settings: Any
-    ) -> None:
+    def __init__(self, root: Path, facts: Sequence[GpuFacts] = FACTS, **settings: Any) -> None:
         self._settings = settings
-        self.mps, self.lengths = FakeMps(), FakeTimeSlices()
+        self.lengths = FakeTimeSlices()
         self.failures: list[str] = []
         """What was reported of time slices."""
-        super().__init__(root, files, facts)
+        super().__init__(root, facts=facts)
 
-    def start(self, files: Files | None = None) -> None:
-        super().start(files)
+    def start(self, life: Life | None = None) -> None:
+        super().start(life)
         self.context = replace(self.context, settings=replace(self.context.settings, **self._settings))
         settings = structs.replace(DEFAULT.for_node(self.name), modes=self.modes)
         state = OfferState(node=self.name, settings=settings, ticket_kinds=(KIND,), selected=True)
@@ -158,3 +155,8 @@ class ClaimNode(Node):
 
 def ref(name: str) -> ClaimRef:
     return ClaimRef("default", name, f"uid-of-{name}")
+
+
+async def dies(node: ClaimNode, at: int, name: str = "c", *, torn: bool, preparing: bool) -> bool:
+    """Whether the agent died at this change, before it or, where `torn` is set, amid it."""
+    return await node.dies(Life(2 * at, torn=torn), lambda: (node.prepare if preparing else node.unprepare)(name))

@@ -7,7 +7,6 @@ from msgspec import structs
 from lamina.agent.state.gpu_health import ObservedGpu
 from lamina.core.gpus import Mode
 from lamina.core.grants import MigInstance, Share
-from lamina.ports.files import Files
 from lamina.ports.nvml.fake import fake_gpus
 from tests.agent.node import Node, container
 
@@ -22,9 +21,9 @@ def instance(profile: str = "1g.5gb", start: int = 6, *, gpu: str = GPU) -> Shar
     return Share(gpu=gpu, memory_mib=3000, mode=Mode.MIG, mig=MigInstance(profile=profile, start=start))
 
 
-def partitioned_node(root: Path, files: Files | None = None) -> Node:
+def partitioned_node(root: Path) -> Node:
     """A node of two A100 with 40 GB."""
-    return Node(root, files, FACTS)
+    return Node(root, facts=FACTS)
 
 
 async def admitted(node: Node, name: str, *shares: Share) -> str:

@@ -1,77 +1,55 @@
 """A node that shares its GPUs by MPS, with every door faked but the disk, for the tests of its daemons."""
 
-from collections.abc import Iterable
+from collections.abc import Sequence
 from pathlib import Path
 
 from msgspec import structs
 
 from lamina.agent.inventory.native_devices import NativeKind
-from lamina.agent.inventory.offer_store import NodeOfferStore
 from lamina.agent.inventory.reducer import OfferState
-from lamina.agent.inventory.usage import devices_in_use
-from lamina.agent.mps.daemons import DaemonSupervisor, SharedGpus
-from lamina.agent.mps.lifecycle import DaemonJournal, DaemonLifecycle
-from lamina.agent.state.gpu_health import ObservedGpu
+from lamina.agent.mps.daemons import SharedGpus
 from lamina.agent.state.holdings import Bound
-from lamina.agent.state.record import Record
 from lamina.configuration import DEFAULT
 from lamina.core.gpus import Mode
 from lamina.core.grants import ContainerGrant, Share
 from lamina.core.mps import MpsDaemon
 from lamina.core.sharing import GPU, Replicated, Strategy
-from lamina.ports.clock import FakeClock
-from lamina.ports.files import Files
-from lamina.ports.mps import FakeMps
 from lamina.ports.nvml import GpuFacts
-from lamina.ports.nvml.fake import FakeNvml, fake_gpus
-from tests.agent.node import fake_context
-from tests.worlds.deaths import Died, Life, MortalPort
+from lamina.ports.nvml.fake import fake_gpus
+from tests.agent.node import Node
+from tests.worlds.deaths import Died, Life
 
 FACTS = fake_gpus(2, name="A100-PCIE-40GB", memory_mib=40960)
 FIRST, SECOND = (facts.uuid for facts in FACTS)
 
 
-class MpsNode:
+class MpsNode(Node):
     """`start` starts an agent's part again over what is on the disk and in the fakes, as after a crash."""
 
-    def __init__(self, root: Path, facts: Iterable[GpuFacts] = FACTS) -> None:
-        self.root = root
-        self.facts = list(facts)
-        self.mps, self.nvml, self.files, self.clock = FakeMps(), FakeNvml(self.facts), Files(), FakeClock()
+    def __init__(self, root: Path, facts: Sequence[GpuFacts] = FACTS) -> None:
         self.healthy = True
         self.events: list[MpsDaemon] = []
+        super().__init__(root, facts=facts)
 
     def start(self, replicas: int = 10, *, selected: bool = True, root: str = "mps", life: Life | None = None) -> None:
         """`replicas` of each GPU by MPS; 0 is a node that grants shares."""
-        life = life or Life()
-        mps, nvml, files = (MortalPort(port, life) for port in (self.mps, self.nvml, self.files))
-        self.record = Record(self.root / "record.json", files)
-        offered = Replicated(name=GPU, offered=GPU, replicas=replicas)
-        mode = Mode.MPS if replicas else Mode.WHOLE
-        self.kind = NativeKind(offered, Strategy.MPS)
-        self.offer = NodeOfferStore(
-            OfferState(
-                node="node-1",
-                settings=DEFAULT.for_node("node-1"),
-                native_kinds=(self.kind,) if replicas else (),
-                mode=mode,
-                selected=selected,
-            ),
-            lambda: devices_in_use(self.record.allocations, mode),
+        super().start(life)
+        self.kind = NativeKind(Replicated(name=GPU, offered=GPU, replicas=replicas), Strategy.MPS)
+        state = OfferState(
+            node=self.name,
+            settings=DEFAULT.for_node(self.name),
+            native_kinds=(self.kind,) if replicas else (),
+            mode=Mode.MPS if replicas else Mode.WHOLE,
+            selected=selected,
         )
-        kept = DaemonJournal(self.root / "mps.json", files)
-        self.daemons = DaemonSupervisor(
-            fake_context(self.root, nvml=nvml, record=self.record, clock=self.clock),
-            self.offer,
-            SharedGpus(replicas, self.root / root),
-            lifecycle=DaemonLifecycle(mps, nvml, kept, files, self.clock),
-            report=self._reported,
-        )
+        self.offer_gpus(state, SharedGpus(replicas, self.root / root), self._reported)
         self.observe()
 
     def observe(self) -> None:
         reason = "" if self.healthy else "the driver reported XID 79"
-        self.offer.update(driver="515.86.01", observed=tuple(ObservedGpu(facts, reason) for facts in self.facts))
+        self.offer.update(
+            driver="515.86.01", observed=tuple(each._replace(reason=reason) for each in self.gpus.values())
+        )
 
     async def reconcile(self, times: int = 1) -> None:
         for _ in range(times):

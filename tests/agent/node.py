@@ -2,12 +2,13 @@
 
 import json
 import logging
-from collections.abc import Iterable, Mapping, Sequence, Set
+from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence, Set
 from pathlib import Path
 from typing import Any
 
 from msgspec import structs
 
+from lamina.agent.cleanup.leftovers import reconcile
 from lamina.agent.cleanup.pod_watch import PodWatch
 from lamina.agent.cleanup.release import Releaser
 from lamina.agent.cleanup.survivors import PodProcesses, SurvivorPublisher
@@ -23,7 +24,7 @@ from lamina.agent.limits.container_resizer import ContainerResizer
 from lamina.agent.limits.driver_reports import ProcessOwners
 from lamina.agent.mig.grant_partitioner import GrantPartitioner
 from lamina.agent.mig.maker import MigMaker, Ownership
-from lamina.agent.mps.daemons import DaemonSupervisor, SharedGpus
+from lamina.agent.mps.daemons import DaemonSupervisor, ReportDaemon, SharedGpus
 from lamina.agent.mps.lifecycle import DaemonJournal, DaemonLifecycle
 from lamina.agent.mps.sharing import GrantClients
 from lamina.agent.prepare.plan import WriteLimits
@@ -52,6 +53,7 @@ from lamina.ports.mps import FakeMps
 from lamina.ports.nvml import FakeNvml, GpuFacts
 from lamina.ports.nvml.fake import fake_gpus
 from lamina.ports.set_aside import SetAside
+from tests.worlds.deaths import Died, Life, mortal
 
 RESOURCE = "nvidia.com/gpu"
 KIND, VGPU, MEMORY, *_ = ticket_kinds(DEFAULT)
@@ -107,25 +109,7 @@ def fake_context(root: Path, name: str = "node-1", **changes: Any) -> NodeContex
     return NodeContext(**fakes | changes)
 
 
-def mps_daemons(node: NodeContext, mps: FakeMps) -> tuple[DaemonSupervisor, NodeOfferStore]:
-    """The supervisor of MPS daemons on a node that grants shares in any mode, and what the node offers."""
-    settings = structs.replace(DEFAULT.for_node(node.node), modes=(Mode.QUOTA, Mode.MPS, Mode.MIG))
-    offer = NodeOfferStore(
-        OfferState(node=node.node, settings=settings, selected=True),
-        lambda: devices_in_use(node.record.allocations),
-    )
-    journal = DaemonJournal(node.settings.mps, node.files)
-    supervisor = DaemonSupervisor(
-        node,
-        offer,
-        SharedGpus(0, node.settings.state_dir / "mps"),
-        lifecycle=DaemonLifecycle(mps, node.nvml, journal, node.files, node.clock),
-        report=_unreported,
-    )
-    return supervisor, offer
-
-
-async def _unreported(daemon: MpsDaemon) -> None:
+async def unreported(daemon: MpsDaemon) -> None:
     pass
 
 
@@ -148,11 +132,13 @@ class Node:
         self.partitionable: Set[str] | None = {each.uuid for each in facts if each.mig_capable}
         self.instances = OnDemandInstances()
         self.places = HostPaths(root / "containers", root / "cdi", root / "driver", libraries(root))
-        self.start(files)
+        self._disk = files or Files()
+        self.start()
 
-    def start(self, files: Files | None = None) -> None:
-        """Start again with what is on the disk, as a restarted agent does."""
-        self.files = files or Files()
+    def start(self, life: Life | None = None) -> None:
+        """Start again with what is on the disk, as a restarted agent does, which may die."""
+        life = life or Life()
+        self.files, nvml, self._mps = mortal(self._disk, life), mortal(self.nvml, life), mortal(self.mps, life)
         self.record = Record(self.root / "record.json", self.files)
         aside = SetAside(logging.getLogger("lamina.agent"))
         self.cluster = ClusterClient(self.kube, self.name, aside)
@@ -163,22 +149,48 @@ class Node:
             clock=self.clock,
             files=self.files,
             kube=self.kube,
-            nvml=self.nvml,
+            nvml=nvml,
             cluster=self.cluster,
             pod_resources=self.kubelet,
             paths=self.places,
             record=self.record,
             aside=aside,
         )
-        self.on_demand = GrantPartitioner(self.context, self, MigMaker(self.nvml, self.made))
+        self.on_demand = GrantPartitioner(self.context, self, MigMaker(nvml, self.made))
         self.processes = PodProcesses(self.context, self.host, self.root / "cgroup")
         self.survivors = SurvivorPublisher(self.context, self.processes, self.published.append)
         self.owners = ProcessOwners(self.context, self.host, self.root / "cgroup")
         self.sizes = ContainerResizer(self.context, self.owners, lambda sizes: None)
         self.releaser = Releaser(self.context, {RESOURCE}, self.processes)
-        self.daemons, self.offer = mps_daemons(self.context, self.mps)
+        settings = structs.replace(DEFAULT.for_node(self.name), modes=(Mode.QUOTA, Mode.MPS, Mode.MIG))
+        self.offer_gpus(OfferState(node=self.name, settings=settings, selected=True), SharedGpus(0, self.root / "mps"))
         self.offer.update(driver="535.1", observed=tuple(self.gpus.values()))
         self.preparer = self.ticket_preparer(self._write_limits)
+
+    async def dies(self, life: Life, act: Callable[[], Awaitable[object]]) -> bool:
+        """Whether an agent with this life dies of what it does. Another one has started then, and reconciled."""
+        self.start(life=life)
+        try:
+            await act()
+            return False
+        except Died:
+            return True
+        finally:
+            await self.starts_again()
+
+    async def starts_again(self) -> None:
+        """What kubelet and the agent do after a start of the agent."""
+        self.start()
+        await reconcile(self.context)
+        await self.on_demand.reconcile()
+
+    def offer_gpus(self, state: OfferState, shared: SharedGpus, report: ReportDaemon = unreported) -> None:
+        """What the node offers from now on, and the supervisor of its MPS daemons."""
+        self.offer = NodeOfferStore(state, lambda: devices_in_use(self.record.allocations, state.mode))
+        ports = self.context
+        journal = DaemonJournal(ports.settings.mps, self.files)
+        lifecycle = DaemonLifecycle(self._mps, ports.nvml, journal, self.files, self.clock)
+        self.daemons = DaemonSupervisor(ports, self.offer, shared, lifecycle=lifecycle, report=report)
 
     def ticket_preparer(self, write: WriteLimits) -> TicketPreparer:
         """One that writes limits in this way."""

@@ -13,8 +13,7 @@ from lamina.dra.names import cdi_name
 from lamina.enforcement.limits import read_limits
 from lamina.errors import BadInput, NotYet
 from lamina.ports.kube import RESOURCE_CLAIMS
-from tests.agent.claim_nodes import ClaimNode, result
-from tests.agent.dying_claims import dies
+from tests.agent.claim_nodes import ClaimNode, dies, result
 from tests.agent.node import GPU
 
 A, B = result("a", memory="4Gi", cores=30), result("b", "gpu-1", memory="2Gi")

@@ -8,8 +8,7 @@ import pytest
 from lamina.agent.resource_claims.release import FORGOTTEN_S, ClaimReleaser
 from lamina.errors import NotYet
 from lamina.ports.kube import RESOURCE_CLAIMS
-from tests.agent.claim_nodes import ClaimNode, result
-from tests.agent.dying_claims import dies
+from tests.agent.claim_nodes import ClaimNode, dies, result
 
 RESULTS = (result("a", memory="30Gi"), result("b", "gpu-1", memory="2Gi"))
 

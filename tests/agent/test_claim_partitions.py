@@ -9,7 +9,6 @@ from typing import Any
 import pytest
 from msgspec import structs
 
-from lamina.agent.cleanup.leftovers import reconcile
 from lamina.agent.resource_claims.dra_devices import REFUSED_S
 from lamina.agent.state.gpu_health import ObservedGpu
 from lamina.core.gpus import Mode
@@ -21,11 +20,9 @@ from lamina.ports.kube import RESOURCE_SLICES, Object, Refused
 from lamina.ports.kube.fake import FakeKube
 from lamina.ports.kube.resources import Resource
 from lamina.ports.nvml import GpuProcess
-from tests.agent.claim_nodes import ClaimNode, result, sharing
-from tests.agent.dying_nvml import Deaths, DyingNvml
+from tests.agent.claim_nodes import ClaimNode, dies, result, sharing
 from tests.agent.mig_nodes import FACTS, GPU, admitted, instance, on
 from tests.waiting import until
-from tests.worlds.deaths import Died
 
 SMALL, LARGE = "gpu-0-mig-1g5gb-19-6", "gpu-0-mig-3g20gb-9-4"
 
@@ -37,8 +34,6 @@ class PartitionedNode(ClaimNode):
 
     def __init__(self, root: Path) -> None:
         super().__init__(root, facts=FACTS)
-        self.nvml = DyingNvml(FACTS)
-        self.start()
 
     def list_gpus(self) -> None:
         """The agent looks at its GPUs."""
@@ -48,6 +43,10 @@ class PartitionedNode(ClaimNode):
         }
         self.offers.update(on_demand=self.instances)
         self.observe()
+
+    async def starts_again(self) -> None:
+        await super().starts_again()
+        await self.reconcile()
 
     async def reconcile(self) -> None:
         self.list_gpus()
@@ -206,18 +205,7 @@ async def test_the_agent_may_die_at_any_step(tmp_path: Path, torn: bool, then: s
     for at in itertools.count():
         node = PartitionedNode(tmp_path / str(at))
         await node.claim("c", mig(), mig("large", "gpu-0-mig-4g20gb-5-0"))
-        deaths, died = Deaths(at, torn=torn), False
-        node.start(deaths)
-        node.nvml.deaths = deaths  # type: ignore[attr-defined]
-        try:
-            await node.prepare("c")
-        except Died:
-            died = True
-        node.nvml.deaths = None  # type: ignore[attr-defined]
-        node.start()
-        node.list_gpus()
-        await reconcile(node.context)
-        await node.reconcile()
+        died = await dies(node, at, torn=torn, preparing=True)
         if then == "unprepared":
             await node.unprepare("c")
             await node.reconcile()

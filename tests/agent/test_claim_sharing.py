@@ -13,8 +13,7 @@ from lamina.errors import BadInput, LaminaError, NotYet, Outside
 from lamina.ports.files import Files
 from lamina.ports.kube import EVENTS
 from lamina.ports.nvml import GpuProcess
-from tests.agent.claim_nodes import ClaimNode, result, sharing
-from tests.agent.dying_claims import dies
+from tests.agent.claim_nodes import ClaimNode, dies, result, sharing
 from tests.agent.node import GPU
 
 WHOLE, SHARE = result(), result(memory="4Gi", cores=30)

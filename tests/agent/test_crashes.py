@@ -1,6 +1,6 @@
 """The agent may die at any step: the next one comes to the same end.
 
-`DyingFiles` lets the process die before or after its nth change of the disk. Whatever a call left behind, a new agent
+The process dies before or amid its nth change. Whatever a call left behind, a new agent
 reconciles, kubelet calls again, and the disk is as if nothing had happened.
 """
 
@@ -9,21 +9,14 @@ from pathlib import Path
 
 import pytest
 
-from lamina.agent.cleanup.leftovers import reconcile
 from lamina.ports.kube import PODS
-from tests.agent.dying_files import DyingFiles
 from tests.agent.node import Node, container, share
-from tests.worlds.deaths import Died
+from tests.worlds.deaths import Died, Life
 
 
 async def admitted(node: Node) -> None:
     await node.pod("p", container("init", share(0, 1), init=True), container("main", share(0, 2), share(1, 3)))
     await node.admit("p", {"init": ["ticket-0"], "main": ["ticket-0", "ticket-1"], "side": ["ticket-2"]})
-
-
-async def settled(node: Node) -> None:
-    """What kubelet and the agent do after a start of the agent."""
-    await reconcile(node.context)
 
 
 def comparable(disk: dict[str, str], names: list[str]) -> dict[str, str]:
@@ -42,13 +35,7 @@ async def test_prepare(tmp_path: Path, torn: bool) -> None:
         names = [a.name for a in node.record.allocations]
         died = False
         if at is not None:
-            node.start(DyingFiles(at, torn=torn))
-            try:
-                await node.preparer.prepare(["ticket-0"])
-            except Died:
-                died = True
-            node.start()
-            await settled(node)
+            died = await node.dies(Life(2 * at, torn=torn), lambda: node.preparer.prepare(["ticket-0"]))
         await node.preparer.prepare(["ticket-0"])
         return comparable(node.disk(), [*names, uid]), died
 
@@ -65,7 +52,8 @@ async def test_prepare(tmp_path: Path, torn: bool) -> None:
 
 @pytest.mark.parametrize("torn", [False, True])
 async def test_allocate(tmp_path: Path, torn: bool) -> None:
-    node = Node(tmp_path, DyingFiles(0, torn=torn))
+    node = Node(tmp_path)
+    node.start(Life(0, torn=torn))
     with pytest.raises(Died):
         node.allocate("ticket-0")
     node.start()
@@ -84,14 +72,7 @@ async def test_release(tmp_path: Path, torn: bool) -> None:
         await node.preparer.prepare(["ticket-0", "ticket-1"])
         node.kubelet.listed.clear()
         await node.kube.delete(PODS, "p", namespace="default")
-        node.start(DyingFiles(at, torn=torn))
-        died = False
-        try:
-            await node.releaser.reconcile()
-        except Died:
-            died = True
-        node.start()
-        await settled(node)
+        died = await node.dies(Life(2 * at, torn=torn), lambda node=node: node.releaser.reconcile())  # type: ignore[misc]
         await node.releaser.reconcile()
         left = [path for path in node.disk() if path.startswith(("cdi", "containers"))]
         assert left == [], at

@@ -19,10 +19,10 @@ from lamina.core.mig import Placed
 from lamina.core.mig_cards import MIG_CARDS
 from lamina.errors import LaminaError
 from lamina.ports.kube import PODS
-from lamina.ports.nvml import GpuProcess
+from lamina.ports.nvml import FakeNvml, GpuProcess
 from lamina.ports.nvml import MigInstanceFacts as Made
-from tests.agent.dying_nvml import Deaths, DyingNvml, dies, mortal
-from tests.agent.mig_nodes import FACTS, admitted, look, start
+from tests.agent.mig_nodes import FACTS, admitted, look, partitioned_node, start
+from tests.worlds.deaths import Life
 
 A100 = MIG_CARDS["A100-40GB"]
 GPUS = [facts.uuid for facts in FACTS]
@@ -33,7 +33,7 @@ class PartitionedGpus:
     """What is true, apart from what the agent thinks. `running` are the pods whose containers run."""
 
     def __init__(self, root: Path, dice: random.Random) -> None:
-        self.node = mortal(root)
+        self.node = partitioned_node(root)
         self.dice = dice
         self.granted: dict[str, Share] = {}
         self.names: dict[str, str] = {}
@@ -42,8 +42,7 @@ class PartitionedGpus:
         self.count = 0
 
     @property
-    def nvml(self) -> DyingNvml:
-        assert isinstance(self.node.nvml, DyingNvml)
+    def nvml(self) -> FakeNvml:
         return self.node.nvml
 
     def taken(self, gpu: str) -> list[Placed]:
@@ -100,7 +99,7 @@ class PartitionedGpus:
         """The agent dies somewhere in the midst of what it does."""
         act = self.dice.choice([self.begin, self.reconcile])
         broken, self.nvml.broken = self.nvml.broken, ""
-        await dies(self.node, Deaths(self.dice.randrange(8), torn=self.dice.random() < 0.5), act)
+        await self.node.dies(Life(self.dice.randrange(16), torn=self.dice.random() < 0.5), act)
         self.nvml.broken = broken
 
     async def reboot(self) -> None:

@@ -11,9 +11,9 @@ from lamina.core.mig import Placed
 from lamina.errors import LaminaError, NotYet
 from lamina.ports.kube import PODS
 from lamina.ports.nvml import GpuProcess
-from tests.agent.dying_nvml import Deaths, dies, mortal
 from tests.agent.mig_nodes import FACTS, GPU, admitted, instance, look, on, partitioned_node, start
 from tests.agent.node import Node
+from tests.worlds.deaths import Life
 
 
 @pytest.fixture
@@ -289,9 +289,9 @@ async def test_a_silent_driver_is_waited_for(node: Node) -> None:
 @pytest.mark.parametrize("torn", [False, True])
 async def test_an_agent_that_dies_while_it_makes_an_instance_comes_to_the_same_end(tmp_path: Path, torn: bool) -> None:
     for at in itertools.count():
-        node = mortal(tmp_path / str(at))
+        node = partitioned_node(tmp_path / str(at))
         name = await admitted(node, "p", instance(), instance("2g.10gb", 0))
-        died = await dies(node, Deaths(at, torn=torn), lambda node=node: start(node, "p", 2))  # type: ignore[misc]
+        died = await node.dies(Life(2 * at, torn=torn), lambda node=node: start(node, "p", 2))  # type: ignore[misc]
         await start(node, "p", 2)
         assert places(node) == [("1g.5gb", 6), ("2g.10gb", 0)], at
         edits = node.spec(name)
@@ -310,9 +310,9 @@ async def test_an_agent_that_dies_while_it_makes_an_instance_comes_to_the_same_e
 @pytest.mark.parametrize("torn", [False, True])
 async def test_an_agent_that_dies_before_its_pod_comes_again_leaves_nothing(tmp_path: Path, torn: bool) -> None:
     for at in itertools.count():
-        node = mortal(tmp_path / str(at))
+        node = partitioned_node(tmp_path / str(at))
         await admitted(node, "p", instance())
-        died = await dies(node, Deaths(at, torn=torn), lambda node=node: start(node, "p"))  # type: ignore[misc]
+        died = await node.dies(Life(2 * at, torn=torn), lambda node=node: start(node, "p"))  # type: ignore[misc]
         node.partitionable = set()
         await end(node, "p")
         assert (places(node), on(node), node.made.gpus) == ([], False, frozenset()), at
@@ -324,13 +324,13 @@ async def test_an_agent_that_dies_before_its_pod_comes_again_leaves_nothing(tmp_
 @pytest.mark.parametrize("torn", [False, True])
 async def test_an_agent_that_dies_while_it_takes_away_comes_to_the_same_end(tmp_path: Path, torn: bool) -> None:
     for at in itertools.count():
-        node = mortal(tmp_path / str(at))
+        node = partitioned_node(tmp_path / str(at))
         await node.nvml.set_mig_mode(FACTS[1].uuid, True)
         theirs = await node.nvml.create_mig(FACTS[1].uuid, Placed("1g.5gb", 0))
         await admitted(node, "p", instance(), instance("2g.10gb", 0), instance("1g.5gb", 1, gpu=FACTS[1].uuid))
         await start(node, "p", 3)
         node.partitionable = set()
-        died = await dies(node, Deaths(at, torn=torn), lambda node=node: end(node, "p"))  # type: ignore[misc]
+        died = await node.dies(Life(2 * at, torn=torn), lambda node=node: end(node, "p"))  # type: ignore[misc]
         await node.releaser.reconcile()
         await node.on_demand.reconcile()
         assert (places(node), on(node), node.made.gpus) == ([], False, frozenset()), at

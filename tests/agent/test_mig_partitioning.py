@@ -11,12 +11,12 @@ from msgspec import structs
 from lamina.agent.mig.apply import Users, partition
 from lamina.agent.mig.maker import MigMaker, Ownership
 from lamina.configuration.mig_parted import MigTarget
-from lamina.core.mig import Placed
 from lamina.core.mig_cards import MIG_CARDS
-from lamina.errors import BadInput, NotYet, Outside
+from lamina.errors import BadInput, NotYet
 from lamina.ports.files import Files
 from lamina.ports.nvml import FakeNvml, GpuFacts, GpuProcess, Nvml
 from lamina.ports.nvml.fake import fake_gpus
+from tests.worlds.deaths import Died, Life, mortal
 
 A100 = MIG_CARDS["A100-40GB"]
 GPU = fake_gpus(1)[0].uuid
@@ -109,34 +109,6 @@ async def test_what_does_not_fit_is_refused_before_anything_is_touched() -> None
     assert nvml.instances[GPU] == before
 
 
-class DyingDriver(FakeNvml):
-    """Ends the caller at its `steps`-th change; a creation may leave half an instance."""
-
-    steps = 0
-
-    async def _step(self) -> None:
-        self.steps -= 1
-        if self.steps == 0:
-            raise Outside("killed")
-
-    async def set_mig_mode(self, uuid: str, on: bool) -> bool:
-        await self._step()
-        return await super().set_mig_mode(uuid, on)
-
-    async def create_mig(self, uuid: str, place: Placed):  # type: ignore[no-untyped-def]
-        await self._step()
-        made = await super().create_mig(uuid, place)
-        self.steps -= 1
-        if self.steps == 0:
-            self.instances[uuid] = tuple(e if e is not made else made._replace(uuid="") for e in self.instances[uuid])
-            raise Outside("killed with half an instance made")
-        return made
-
-    async def destroy_mig(self, uuid: str, instance: int) -> None:
-        await super().destroy_mig(uuid, instance)
-        await self._step()
-
-
 @pytest.mark.parametrize("seed", range(4))
 async def test_a_run_that_was_killed_at_any_step_is_taken_up(seed: int) -> None:
     chosen = random.Random(seed)
@@ -147,15 +119,14 @@ async def test_a_run_that_was_killed_at_any_step_is_taken_up(seed: int) -> None:
         MigTarget(False),
         MigTarget(True, {"7g.40gb": 1}),
     ]
-    for at in range(1, 20):
-        nvml = DyingDriver(fake().present)
+    for moment in range(20):
+        nvml = fake()
         before, after = chosen.sample(wanted, 2)
         await partition(maker(nvml), GPU, before, using())
-        nvml.steps = at
+        mortal_nvml = mortal(nvml, Life(moment, torn=chosen.random() < 0.5))
         try:
-            await partition(maker(nvml), GPU, after, using())
-        except Outside:
-            nvml.steps = 0
+            await partition(maker(mortal_nvml), GPU, after, using())
+        except Died:
             await partition(maker(nvml), GPU, after, using())
         assert await layout(nvml) == Counter(after.counts) and facts(nvml).mig_enabled == after.enabled
         assert all(instance.uuid for instance in nvml.instances.get(GPU, ()))

@@ -16,7 +16,7 @@ from lamina.ports.mps import MpsServiceDown
 from lamina.ports.nvml import GpuProcess
 from tests.agent.mig_nodes import partitioned_node
 from tests.agent.node import GPU, Node, container, share
-from tests.worlds.deaths import Died, Life, MortalPort
+from tests.worlds.deaths import Died, Life
 
 FIRST, SECOND = GPU[:2]
 
@@ -216,15 +216,12 @@ async def test_killed_at_any_step_the_next_agent_comes_to_the_same_end(tmp_path:
 
 async def dies(node: Node, moment: int) -> bool:
     """Whether an agent that prepares the pod dies at this moment before or after a change of MPS or NVML."""
-    life, mps, nvml = Life(), node.mps, node.nvml
-    node.mps, node.nvml = MortalPort(mps, life), MortalPort(nvml, life)  # type: ignore[assignment]
-    node.start()
+    life = Life()
+    node.start(life)
     try:
         await node.daemons.take_over()
         life.left = moment
         await node.preparer.prepare(["b-c0"])
     except Died:
         return True
-    finally:
-        node.mps, node.nvml = mps, nvml
     return False

@@ -2,7 +2,6 @@
 
 import itertools
 from pathlib import Path
-from typing import Any
 
 import pytest
 from msgspec import structs
@@ -19,10 +18,9 @@ from lamina.enforcement import Limits, layout, read_limits
 from lamina.enforcement.live_limits import MemoryHeld, resize_container
 from lamina.ports.kube import GRANTS
 from lamina.ports.nvml import GpuProcess
-from tests.agent.dying_files import DyingFiles
 from tests.agent.node import Node, container, share
 from tests.enforcement.gpu_uuids import UUID
-from tests.worlds.deaths import Died
+from tests.worlds.deaths import Died, Life
 
 
 class Resized:
@@ -44,8 +42,8 @@ class Resized:
         write_limits(self.folder, self.grant.containers[0], self.grant.containers[0].shares)
         self.start()
 
-    def start(self, files: Any = None) -> None:
-        self.node.start(files)
+    def start(self, life: Life | None = None) -> None:
+        self.node.start(life)
         self.follower = ContainerResizer(self.node.context, self.node.owners, self.published.append)
         self.follower.observe(self.uid, "waiting main=1")
 
@@ -209,12 +207,12 @@ async def test_an_annotation_alone_changes_nothing(resized: Resized) -> None:
 
 
 @pytest.mark.parametrize("memory", [2000, 500])
-async def test_an_agent_that_dies_at_any_write_never_counts_less_than_may_be_used(tmp_path: Path, memory: int) -> None:
+async def test_an_agent_that_dies_at_any_moment_never_counts_less_than_may_be_used(tmp_path: Path, memory: int) -> None:
     for at in itertools.count():
         resized = Resized(tmp_path / str(at))
         await resized.begin()
         await resized.size(1, memory)
-        resized.start(DyingFiles(at, torn=False))
+        resized.start(Life(at))
         died = False
         try:
             await resized.follower.reconcile()

@@ -16,7 +16,7 @@ from lamina.ledger.ungranted_pods import running_request
 from lamina.ports.kube import GRANTS, PODS, EventRecorder, Object
 from tests.controller.binders import Bench
 from tests.worlds.clocks import SettableClock
-from tests.worlds.deaths import Died, Life, MortalPort
+from tests.worlds.deaths import Died, Life, mortal
 from tests.worlds.objects import gpus, inventory
 
 NODE = "node-0"
@@ -38,14 +38,14 @@ class Resizing:
     def start(self) -> None:
         """A controller that knows nothing."""
         self.life = Life()
-        mortal = MortalPort(self.kube, self.life)
-        self.bench = Bench(mortal, clock=self.clock)
+        port = mortal(self.kube, self.life)
+        self.bench = Bench(port, clock=self.clock)
         self.changes = Resizer(
             self.bench.context,
             self.bench.scheduler,
             EventRecorder(self.kube, "lamina-controller", now=self.clock.wall),
             placement_lease=PlacementLease(
-                mortal,
+                port,
                 self.clock,
                 "me",
                 catch_up=self.bench.watches.catch_up,

@@ -12,7 +12,7 @@ from lamina.ports.kube.fake import FakeKube
 from tests.controller.defrag_controller import Role, controller
 from tests.defragmentation.cluster import FragmentedKube
 from tests.worlds.clocks import JumpingClock
-from tests.worlds.deaths import Died, Life, MortalPort
+from tests.worlds.deaths import Died, Life, mortal
 
 
 async def reasons(kube: FakeKube) -> list[str]:
@@ -125,7 +125,7 @@ async def test_after_a_crash_at_any_write_the_next_leader_settles_everything(at:
     kube, clock = await full(), JumpingClock()
     life = Life(2 * at + applied)
     try:
-        await controller(MortalPort(kube, life), clock, moves=1).evictions.defragmentation.reconcile()  # type: ignore[arg-type]
+        await controller(mortal(kube, life), clock, moves=1).evictions.defragmentation.reconcile()  # type: ignore[arg-type]
     except Died:
         pass
     else:

@@ -15,7 +15,7 @@ from lamina.ledger.pod_stages import pod_state
 from lamina.ports.kube import DISRUPTION_BUDGETS, GRANTS, PODS, RESOURCE_QUOTAS, NotFound, Object, Refused
 from tests.controller.pod_groups import group
 from tests.controller.preempting import MIB, Preempting
-from tests.worlds.deaths import Died, Life, MortalPort
+from tests.worlds.deaths import Died, Life, mortal
 
 NODES = ["node-0", "node-1", "node-2"]
 
@@ -236,7 +236,7 @@ async def test_after_a_crash_at_any_write_the_next_leader_makes_the_room_and_no_
     """Two nominations, and an eviction and an event for each of four victims."""
     pods = await members(cluster, 2)
     life = Life(2 * number + applied)
-    first = await follower(cluster, MortalPort(cluster.bench.kube, life))
+    first = await follower(cluster, mortal(cluster.bench.kube, life))
     assert not any(await offered(first, pods))
     first.bench.clock.time += SETTLED_S
     with contextlib.suppress(Died):

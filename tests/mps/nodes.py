@@ -10,7 +10,7 @@ from lamina.ports.files import Files
 from lamina.ports.mounts import FakeMounts
 from lamina.ports.mps import FakeMps, Home, MpsServiceDown
 from tests.agent.mps import FACTS, MpsNode
-from tests.worlds.deaths import Died, Life, MortalPort
+from tests.worlds.deaths import Died, Life, mortal
 
 SIZE_MIB = 256
 T = TypeVar("T")
@@ -28,7 +28,7 @@ class ServedMps(FakeMps):
     def serve(self) -> None:
         """A new service."""
         self.life = Life()
-        program, mounts = (MortalPort(port, self.life) for port in (_Program(self), self.mounts))
+        program, mounts = (mortal(port, self.life) for port in (_Program(self), self.mounts))
         self.service = LocalDaemons(program, SharedMemory(mounts, self.files, SIZE_MIB))  # type: ignore[arg-type]
 
     async def start(self, home: Home) -> None:

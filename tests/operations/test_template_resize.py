@@ -14,7 +14,7 @@ from lamina.ports.kube import DAEMON_SETS, DEPLOYMENTS, REPLICA_SETS, Kube
 from lamina_lab.controllers.run import run
 from tests.lab_controllers.cluster import Kubelet, LabInProcess, deployment, template
 from tests.worlds.clocks import settle
-from tests.worlds.deaths import Died, Life, MortalPort
+from tests.worlds.deaths import Died, Life, mortal
 
 GPU = {"limits": {"nvidia.com/gpu": "1", "nvidia.com/gpumem": "4000"}}
 
@@ -80,7 +80,7 @@ async def test_a_crash_at_any_write_replaces_no_pod_and_the_next_try_ends_it(clu
     while True:
         life = Life(at)
         try:
-            await resize(cluster, MortalPort(cluster.kube, life))
+            await resize(cluster, mortal(cluster.kube, life))
         except Died:
             await settle(1000)
             assert names(cluster) == before

@@ -46,7 +46,7 @@ from tests.whole_node.claims import ClaimDoor
 from tests.whole_node.kinds import NODE
 from tests.whole_node.kubelet import Container, Kubelet, Pod, Registrations, is_device
 from tests.worlds.clocks import TogetherClock, all_done
-from tests.worlds.deaths import Died, Life, MortalPort
+from tests.worlds.deaths import Died, Life, mortal
 
 CARD = MIG_CARDS["A100-40GB"]
 FACTS = [
@@ -174,7 +174,7 @@ class World:
 
     async def _agent(self) -> None:
         self.aside = Defects(logging.getLogger("lamina.agent"))
-        kube, nvml, mps, files = (MortalPort(each, self.life) for each in (self.kube, self.nvml, self.mps, self.files))
+        kube, nvml, mps, files = (mortal(each, self.life) for each in (self.kube, self.nvml, self.mps, self.files))
         ports: Any = AgentPorts(
             kube=kube, nvml=nvml, mps=mps, clock=self.clock, files=files, host=FakeHost(), aside=self.aside
         )
