@@ -17,7 +17,7 @@ from lamina.core.objects import read_inventory
 from lamina.ports.clock import FakeClock
 from lamina.ports.files import Files
 from lamina.ports.host import LinuxHost
-from lamina.ports.kube import INVENTORIES, NotFound, Object
+from lamina.ports.kube import INVENTORIES, NotFound
 from lamina.ports.kubelet import deviceplugin_pb2 as messages
 from lamina.ports.kubelet.allocations import Holder, KubeletPodResources
 from lamina.ports.kubelet.deviceplugin_pb2_grpc import DevicePluginStub
@@ -33,10 +33,6 @@ T = TypeVar("T")
 NAMESPACE = "lamina-system"
 STEP_S = 0.05
 """How far the agent's clock goes on between two looks of a test."""
-
-
-def config_map(text: str) -> Object:
-    return {"metadata": {"name": "lamina", "namespace": NAMESPACE}, "data": {"lamina.yaml": text}}
 
 
 class RunningAgent:

@@ -15,8 +15,9 @@ from lamina.errors import BadInput
 from lamina.ports.files import Files
 from lamina.ports.kube import CONFIG_MAPS, EVENTS, INVENTORIES, NODES, PODS, NotFound
 from tests.agent.node import KIND, RESOURCE, container, share
-from tests.agent.running_agent import NAMESPACE, RunningAgent, config_map
+from tests.agent.running_agent import NAMESPACE, RunningAgent
 from tests.enforcement.leases import lease
+from tests.worlds.objects import config_map
 
 
 async def test_it_publishes_and_hands_out_what_the_node_has(running: RunningAgent) -> None:

@@ -15,7 +15,8 @@ from lamina.ports.kube import CONFIG_MAPS, NODES, PODS
 from lamina.ports.nvml import FakeNvml, GpuProcess
 from tests.agent.mig_nodes import FACTS, GPU
 from tests.agent.node import RESOURCE, container
-from tests.agent.running_agent import RunningAgent, config_map
+from tests.agent.running_agent import RunningAgent
+from tests.worlds.objects import config_map
 
 MODES = "{sharing: {modes: [quota, mig]}, hami: {migStrategy: mixed, deviceSplitCount: 5}}"
 OTHER = FACTS[1].uuid

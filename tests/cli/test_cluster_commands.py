@@ -9,7 +9,7 @@ from lamina.core.gpus import CORDON
 from lamina.ports.kube import INVENTORIES, NODES, RESOURCE_QUOTAS, Kube, NotFound, Refused, Unreachable
 from lamina.ports.kube.fake import FakeKube
 from tests.cli.commands import Commands
-from tests.report.clusters import cluster, container, grant, inventory, pod
+from tests.worlds.clusters import cluster, container, grant, inventory, pod
 
 READING = ("gpus", "pods", "quotas", "why p", "advise defrag", "dashboard")
 

@@ -5,20 +5,13 @@ from pathlib import Path
 import pytest
 
 from lamina.configuration import DEFAULT, load
-from lamina.configuration.config_map import IN_FORCE, SINCE, in_force, text_hash
+from lamina.configuration.config_map import in_force, text_hash
 from lamina.ports.kube import CONFIG_MAPS, Object, Unreachable
 from lamina.ports.kube.fake import FakeKube
 from tests.cli.commands import Commands
+from tests.worlds.objects import RECORDED, config_map
 
 FIVE, SEVEN, BROKEN = ("hami: {deviceSplitCount: 5}", "hami: {deviceSplitCount: 7}", "hami: {splitCount: 5}")
-MOMENT = "2026-03-01T08:00:00Z"
-
-
-def config_map(text: str, recorded: str | None = None) -> Object:
-    meta: Object = {"name": "lamina", "namespace": "lamina-system"}
-    if recorded is not None:
-        meta["annotations"] = {IN_FORCE: recorded, SINCE: MOMENT}
-    return {"metadata": meta, "data": {"lamina.yaml": text}}
 
 
 async def commands(monkeypatch: pytest.MonkeyPatch, *maps: Object) -> Commands:
@@ -51,14 +44,14 @@ async def test_show_says_since_when_and_which_text(monkeypatch: pytest.MonkeyPat
     ended = await (await commands(monkeypatch, config_map(FIVE, FIVE))).run("config", "show")
     first, second, *rest = ended.output.splitlines()
     assert first == f"# ConfigMap lamina-system/lamina, SHA-256 {text_hash(FIVE)}"
-    assert second == f"# In force since {MOMENT}."
+    assert second == f"# In force since {RECORDED}."
     assert load("\n".join(rest), "shown") == load(FIVE, "written")
 
 
 async def test_show_says_why_another_text_is_refused(monkeypatch: pytest.MonkeyPatch) -> None:
     ended = await (await commands(monkeypatch, config_map(BROKEN, FIVE))).run("config", "show")
     _, second, third, *rest = ended.output.splitlines()
-    assert second == f"# In force since {MOMENT}."
+    assert second == f"# In force since {RECORDED}."
     assert third.startswith(
         "# The text in the ConfigMap is refused: ConfigMap lamina-system/lamina: unknown key splitC"
     )

@@ -11,7 +11,7 @@ from lamina.ports.kube.fake import FakeKube
 from tests.cli.commands import Commands, Ended
 from tests.operations.agent_pages import serve
 from tests.operations.cost.samples import account_page, account_samples
-from tests.report.clusters import cluster, inventory
+from tests.worlds.clusters import cluster, inventory
 
 HOUR = 3600.0
 PRICES = """

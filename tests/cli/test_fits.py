@@ -10,7 +10,7 @@ import yaml
 from lamina.ports.kube import NODES, RESOURCE_QUOTAS, Object, Refused
 from lamina.ports.kube.fake import FakeKube
 from tests.cli.commands import Commands, Ended
-from tests.report.clusters import cluster, container, grant, inventory, pod
+from tests.worlds.clusters import cluster, container, grant, inventory, pod
 
 
 class Fits:

@@ -9,7 +9,7 @@ import pytest
 from lamina.dialects.groups import GROUP_LABEL
 from lamina.ports.kube import PLUGIN_POD_GROUPS, RESOURCE_QUOTAS, Object
 from tests.cli.commands import Commands, Ended
-from tests.report.clusters import cluster, container, inventory, pod
+from tests.worlds.clusters import cluster, container, inventory, pod
 
 GROUP = {"apiVersion": "scheduling.x-k8s.io/v1alpha1", "kind": "PodGroup", "metadata": {"name": "g"}}
 

@@ -10,7 +10,7 @@ from lamina.core.gpus import Inventory, Mode
 from lamina.ports.kube.fake import FakeKube
 from tests.cli.commands import Commands, Ended
 from tests.operations.agent_pages import gpu_lines, serve, share_lines
-from tests.report.clusters import cluster, container, gpu, grant, inventory, pod
+from tests.worlds.clusters import cluster, container, gpu, grant, inventory, pod
 
 
 def changed(of: Inventory, index: int, **fields: Any) -> Inventory:

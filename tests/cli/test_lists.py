@@ -18,7 +18,7 @@ from lamina.ports.kube import NODES, RESOURCE_QUOTAS, Object
 from lamina.ports.kube.fake import FakeKube
 from lamina_lab.cluster.survey import LabSummary
 from tests.cli.commands import Commands
-from tests.report.clusters import cluster, container, grant, inventory, pod
+from tests.worlds.clusters import cluster, container, grant, inventory, pod
 
 LISTS = ("pods", "gpus", "quotas", "mig list")
 NAMES = {

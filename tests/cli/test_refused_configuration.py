@@ -2,26 +2,21 @@
 
 import pytest
 
-from lamina.configuration.config_map import IN_FORCE
 from lamina.ports.kube import CONFIG_MAPS, RESOURCE_QUOTAS, Object
 from lamina.ports.kube.fake import FakeKube
 from tests.cli.commands import Commands
-from tests.report.clusters import cluster, container, grant, inventory, pod
+from tests.worlds.clusters import cluster, container, grant, inventory, pod
+from tests.worlds.objects import config_map
 
+MISSPELLED = "hami: {deviceSplitCont: 5}"
 REFUSAL = "ConfigMap lamina-system/lamina: unknown key deviceSplitCont in hami; did you mean deviceSplitCount?"
 WARNING = f"Warning: the previous configuration is in force: {REFUSAL}"
 RENAMED = "hami: {resourceCountName: example.com/gpu, resourceMemoryName: example.com/mem}"
 
 
-def config_map(in_force: str | None) -> Object:
-    annotations = {} if in_force is None else {"annotations": {IN_FORCE: in_force}}
-    meta = {"name": "lamina", "namespace": "lamina-system", **annotations}
-    return {"metadata": meta, "data": {"lamina.yaml": "hami: {deviceSplitCont: 5}"}}
-
-
 async def refused(*pods: Object, in_force: str | None = "") -> FakeKube:
     kube = await cluster(inventory("n", 2), *pods)
-    await kube.create(CONFIG_MAPS, config_map(in_force))
+    await kube.create(CONFIG_MAPS, config_map(MISSPELLED, in_force))
     return kube
 
 
@@ -49,7 +44,7 @@ async def test_pods_are_read_by_the_names_in_force(monkeypatch: pytest.MonkeyPat
 
 async def test_the_doctor_goes_on_and_reports_it(monkeypatch: pytest.MonkeyPatch) -> None:
     kube = await cluster()
-    await kube.create(CONFIG_MAPS, config_map(""))
+    await kube.create(CONFIG_MAPS, config_map(MISSPELLED, ""))
     ended = await Commands(monkeypatch, kube).run("doctor")
     assert ended.code == 1
     assert [row[:2] for row in ended.rows if row[0] == "configuration"] == [["configuration", "failed"]]

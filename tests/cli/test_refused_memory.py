@@ -5,7 +5,7 @@ import pytest
 from lamina.ports.kube import EVENTS, Object, Refused
 from lamina.ports.kube.fake import FakeKube
 from tests.cli.commands import Commands
-from tests.report.clusters import cluster, container, grant, inventory, pod
+from tests.worlds.clusters import cluster, container, grant, inventory, pod
 
 RUNS = pod("runs", container(gpu=1, gpumem=1000), node="n")
 STATE = ["runs is not pending: it is Running on node n.", "  main has 1000 MiB of GPU 0; compute: shared"]

@@ -8,7 +8,7 @@ import pytest
 from lamina.ports.kube import DAEMON_SETS, DEPLOYMENTS, JOBS, REPLICA_SETS, STATEFUL_SETS, NotFound, Refused, Resource
 from lamina.ports.kube.fake import FakeKube
 from tests.cli.commands import Commands
-from tests.report.clusters import cluster, container, inventory, pod
+from tests.worlds.clusters import cluster, container, inventory, pod
 
 SENTENCE = 'container "main": nvidia.com/gpucores must be an integer from 0 to 100, got 150'
 

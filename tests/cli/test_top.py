@@ -9,7 +9,7 @@ from lamina.ports.kube import INVENTORIES, NotFound, Unreachable
 from lamina.ports.kube.fake import FakeKube
 from tests.cli.commands import Commands
 from tests.operations.agent_pages import gpu_lines, serve, share_lines
-from tests.report.clusters import cluster, container, grant, inventory, pod
+from tests.worlds.clusters import cluster, container, grant, inventory, pod
 
 
 async def running() -> FakeKube:

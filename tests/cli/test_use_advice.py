@@ -11,7 +11,7 @@ from lamina.ports.kube.fake import FakeKube
 from tests.cli.commands import Commands
 from tests.operations.advise.use_pages import history_lines, idle_line
 from tests.operations.agent_pages import serve
-from tests.report.clusters import cluster, container, grant, inventory, pod
+from tests.worlds.clusters import cluster, container, grant, inventory, pod
 
 
 async def used() -> FakeKube:

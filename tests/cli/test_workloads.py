@@ -10,7 +10,7 @@ from lamina.ports.kube import DEPLOYMENTS, JOBS, PODS, Resource
 from lamina.ports.kube.client import context_namespace
 from lamina.ports.kube.fake import FakeKube
 from tests.cli.commands import Commands
-from tests.report.clusters import cluster, container, inventory, pod
+from tests.worlds.clusters import cluster, container, inventory, pod
 
 
 def workload(*containers: dict[str, Any], namespace: str = "default") -> dict[str, Any]:

@@ -14,20 +14,17 @@ from lamina.configuration import DEFAULT, Config, load
 from lamina.errors import BadInput
 from lamina.ports.clock import FakeClock
 from lamina.ports.files import Files
-from lamina.ports.kube import CONFIG_MAPS, Object
+from lamina.ports.kube import CONFIG_MAPS
 from lamina.ports.kube.fake import FakeKube
 from lamina.ports.set_aside import SetAside
 from tests.waiting import until
+from tests.worlds.objects import config_map
 
 log = logging.getLogger(__name__)
 
 SPLIT = "hami: {deviceSplitCount: 3}"
 OTHER = "hami: {deviceSplitCount: 4}"
 POLL_S = 2.0
-
-
-def config_map(text: str) -> Object:
-    return {"metadata": {"name": "lamina", "namespace": "lamina-system"}, "data": {"lamina.yaml": text}}
 
 
 async def patched(kube: FakeKube, text: str) -> None:

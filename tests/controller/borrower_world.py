@@ -11,7 +11,7 @@ from lamina.core.evictions import DisplacedBorrower
 from lamina.core.gpus import Inventory
 from lamina.ports.kube import PODS
 from tests.controller.idle_world import IdleCluster
-from tests.report.clusters import inventory
+from tests.worlds.clusters import inventory
 
 ON = "seconds: 30, noticeSeconds: 60, namespaces: [default]"
 

@@ -28,8 +28,8 @@ from lamina.ports.kube import (
 )
 from lamina.ports.kube.fake import FakeKube
 from tests.controller.defrag_controller import Role
-from tests.report.clusters import container, grant, inventory, pod
 from tests.worlds.clocks import JumpingClock
+from tests.worlds.clusters import container, grant, inventory, pod
 
 HOUR_S, NOTICE_S = 3600.0, 1800.0
 

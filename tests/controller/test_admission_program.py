@@ -30,15 +30,11 @@ from lamina.ports.listener import Address
 from lamina.ports.set_aside import SetAside
 from tests.controller.admission_worker import UNVERIFIED, review_of
 from tests.waiting import until
-from tests.worlds.objects import gpu_pod
+from tests.worlds.objects import config_map, gpu_pod
 
 FREE = Address("127.0.0.1", 0)
 DEMAND = Demand(native_devices=("nvidia.com/gpu",), only_native_reason="it is privileged")
 READING = "Lamina is still reading the cluster; create the pod again"
-
-
-def config_map(text: str) -> Object:
-    return {"metadata": {"name": "lamina", "namespace": "lamina-system"}, "data": {"lamina.yaml": text}}
 
 
 @dataclass

@@ -18,15 +18,12 @@ from lamina.ports.kube.fake import FakeKube
 from lamina.ports.kube.moments import seconds_of
 from lamina.ports.set_aside import SetAside
 from tests.waiting import until
+from tests.worlds.objects import config_map
 
 log = logging.getLogger(__name__)
 
 SPLIT_5, SPLIT_7, BROKEN = ("hami: {deviceSplitCount: 5}", "hami: {deviceSplitCount: 7}", "hami: {splitCount: 5}")
 OWN_5 = "{apiVersion: lamina.dev/v1alpha1, kind: Configuration, sharing: {slots: 5}}"
-
-
-def config_map(text: str) -> Object:
-    return {"metadata": {"name": "lamina", "namespace": "lamina-system"}, "data": {"lamina.yaml": text}}
 
 
 def split(config: LiveConfiguration) -> int:

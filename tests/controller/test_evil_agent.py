@@ -49,8 +49,8 @@ from lamina.ports.kube.fake import FakeKube
 from lamina.report import cluster_reader
 from tests.controller import evil_inventories
 from tests.controller.evil_inventories import EVIL, HUGE, SMALL, Subject
-from tests.report.clusters import container, grant, inventory, pod
 from tests.worlds.clocks import JumpingClock
+from tests.worlds.clusters import container, grant, inventory, pod
 
 NODE, NAMESPACE = "n", "victim"
 SETTINGS = f"""

@@ -15,17 +15,14 @@ from lamina.controller.settings import ControllerSettings
 from lamina.core.component_names import LEADER_LEASE
 from lamina.errors import BadInput
 from lamina.ports.clock import SystemClock
-from lamina.ports.kube import CONFIG_MAPS, EVENTS, LEASES, MUTATING_WEBHOOKS, Object
+from lamina.ports.kube import CONFIG_MAPS, EVENTS, LEASES, MUTATING_WEBHOOKS
 from lamina.ports.kube.fake import FakeKube
 from lamina.ports.listener import Address
 from tests.waiting import until
+from tests.worlds.objects import config_map
 
 FREE = Address("127.0.0.1", 0)
 BROKEN, WORSE, FIXED = "hami: {splitCount: 5}", "hami: [", "hami: {deviceSplitCount: 7}"
-
-
-def config_map(text: str) -> Object:
-    return {"metadata": {"name": "lamina", "namespace": "lamina-system"}, "data": {"lamina.yaml": text}}
 
 
 def free_port() -> int:

@@ -11,22 +11,11 @@ import pytest
 from lamina.controller.run import serve
 from lamina.controller.settings import ControllerSettings
 from lamina.ports.clock import SystemClock
-from lamina.ports.kube import SUBJECT_ACCESS_REVIEWS, TOKEN_REVIEWS, Object, Resource
-from lamina.ports.kube.fake import FakeKube
 from lamina.ports.listener import Address
 from tests.waiting import until
+from tests.worlds.reviews import ReviewingKube
 
 FREE = Address("127.0.0.1", 0)
-
-
-class ReviewingKube(FakeKube):
-    async def create(self, resource: Resource, obj: Object, *, namespace: str = "") -> Object:
-        if resource == TOKEN_REVIEWS:
-            token = obj["spec"]["token"]
-            return obj | {"status": {"authenticated": token != "strange", "user": {"username": token}}}
-        if resource == SUBJECT_ACCESS_REVIEWS:
-            return obj | {"status": {"allowed": obj["spec"]["user"] == "prometheus"}}
-        return await super().create(resource, obj, namespace=namespace)
 
 
 @pytest.fixture
@@ -35,7 +24,8 @@ async def urls(tmp_path: Path) -> AsyncIterator[dict[str, str]]:
     settings = ControllerSettings(
         extender_http=FREE, admission=FREE, metrics=FREE, protect_metrics=True, addresses_file=addresses
     )
-    task = asyncio.create_task(serve(ReviewingKube(), SystemClock(), settings, stop))
+    kube = ReviewingKube(lambda token: token != "strange", lambda asked: asked["user"] == "prometheus")
+    task = asyncio.create_task(serve(kube, SystemClock(), settings, stop))
     await until(addresses.exists, task=task)
     yield msgspec.json.decode(addresses.read_bytes())
     stop.set()

@@ -4,7 +4,7 @@ from lamina.core.gpus import CORDON
 from lamina.core.objects import write_spec
 from lamina.ports.kube import GRANTS, INVENTORIES, NODES, PODS, Object, Patch, Resource
 from lamina.ports.kube.fake import FakeKube
-from tests.report.clusters import container, grant, inventory, pod
+from tests.worlds.clusters import container, grant, inventory, pod
 
 MIB = 2000
 

@@ -11,7 +11,7 @@ from lamina.defragmentation.cordon import set_cordoned
 from lamina.errors import BadInput
 from lamina.ports.kube import INVENTORIES, NODES, Conflict, Object, Patch, Resource
 from lamina.ports.kube.fake import FakeKube
-from tests.report.clusters import cluster, inventory
+from tests.worlds.clusters import cluster, inventory
 
 
 async def annotation(kube: FakeKube) -> str | None:

@@ -27,8 +27,8 @@ from lamina.ports.kube import (
 from lamina.ports.kube.fake import FakeKube
 from tests.cli.commands import Commands
 from tests.operations.agent_pages import agent_pod
-from tests.report.clusters import cluster, container, grant, inventory, pod
 from tests.waiting import until
+from tests.worlds.clusters import cluster, container, grant, inventory, pod
 
 MADE = objects(plain(Values()), (1, 36, 0))
 ROLE = next(each for each in MADE if each["metadata"]["name"] == "lamina-view")

@@ -1,44 +1,19 @@
 """Who may read metrics: what the API server is asked, what is remembered, and what is bounded."""
 
 import asyncio
-from typing import Any
 
 import pytest
 
-from lamina.errors import Outside
 from lamina.ports.caller_reviews import KEPT_S, MAX_KEPT, MAX_WAITING, CallerReviews
 from lamina.ports.clock import FakeClock
-from lamina.ports.kube import SUBJECT_ACCESS_REVIEWS, TOKEN_REVIEWS, Object, Resource, Unreachable
-from lamina.ports.kube.fake import FakeKube
-
-USER = {"username": "system:serviceaccount:monitoring:prometheus", "groups": ["system:authenticated"], "uid": "1"}
-
-
-class ReviewingKube(FakeKube):
-    """Knows tokens that begin with "known", and allows those that do not end with "else"."""
-
-    def __init__(self) -> None:
-        super().__init__()
-        self.asked: list[tuple[Resource, Any]] = []
-        self.failure: Outside | None = None
-        self.hold: asyncio.Event | None = None
-
-    async def create(self, resource: Resource, obj: Object, *, namespace: str = "") -> Object:
-        self.asked.append((resource, obj["spec"]))
-        if self.hold is not None:
-            await self.hold.wait()
-        if self.failure is not None:
-            raise self.failure
-        if resource == TOKEN_REVIEWS:
-            token = obj["spec"]["token"]
-            known = token.startswith("known")
-            return obj | {"status": {"authenticated": known, "user": USER | {"uid": token} if known else {}}}
-        return obj | {"status": {"allowed": not obj["spec"]["uid"].endswith("else")}}
+from lamina.ports.kube import SUBJECT_ACCESS_REVIEWS, Unreachable
+from tests.worlds.reviews import GROUPS, ReviewingKube
 
 
 @pytest.fixture
 def kube() -> ReviewingKube:
-    return ReviewingKube()
+    """Knows tokens that begin with "known", and allows users whose names do not end with "else"."""
+    return ReviewingKube(lambda token: token.startswith("known"), lambda asked: not asked["user"].endswith("else"))
 
 
 @pytest.fixture
@@ -57,7 +32,7 @@ async def test_a_caller_is_allowed_as_the_api_server_says(kube: ReviewingKube, r
     assert token == {"token": "known"}
     assert kind == SUBJECT_ACCESS_REVIEWS
     assert access["nonResourceAttributes"] == {"path": "/metrics", "verb": "get"}
-    assert (access["user"], access["groups"]) == (USER["username"], USER["groups"])
+    assert (access["user"], access["groups"], access["uid"]) == ("known", GROUPS, "uid-of-known")
 
 
 @pytest.mark.parametrize(
@@ -113,10 +88,10 @@ async def test_nobody_is_allowed_while_the_api_server_does_not_answer(
 
 
 async def test_a_bounded_number_waits(kube: ReviewingKube, reviews: CallerReviews) -> None:
-    kube.hold = asyncio.Event()
+    kube.answers.clear()
     waiting = [asyncio.create_task(reviews.verdict(f"Bearer known-{number}")) for number in range(MAX_WAITING)]
     await asyncio.sleep(0)
     assert (await reviews.verdict("Bearer known-more")).status == 429
     assert len(kube.asked) == 2
-    kube.hold.set()
+    kube.answers.set()
     assert {each.status for each in await asyncio.gather(*waiting)} == {200}

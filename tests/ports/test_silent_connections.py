@@ -20,8 +20,8 @@ from lamina.ports.kube.follow import SYNCED, follow
 from lamina_lab.api.server import ApiServer, serve
 from tests.lab_api.servers import FakeKubelets
 from tests.ports.silence import SilentProxy, silent_proxy
-from tests.report.clusters import inventory
 from tests.waiting import until
+from tests.worlds.clusters import inventory
 
 SILENT_S = 0.5
 

@@ -5,7 +5,7 @@ from msgspec import structs
 from lamina.core.claims import HeldClaim
 from lamina.core.gpus import Inventory, Mode
 from lamina.core.grants import ContainerGrant, Share
-from tests.report.clusters import inventory
+from tests.worlds.clusters import inventory
 
 
 def claim(name: str, *requests: tuple[str, int], cores: int = 0, namespace: str = "default", gpu: int = 0) -> HeldClaim:

@@ -18,8 +18,8 @@ from lamina.report.reasons import why
 from lamina.report.shares import all_shares
 from tests.cli.commands import Commands
 from tests.operations.agent_pages import claim_lines, serve, share_lines
-from tests.report.clusters import T4, cluster, container, grant, inventory, pod
 from tests.report.held_claims import claim, holding
+from tests.worlds.clusters import T4, cluster, container, grant, inventory, pod
 
 
 def using(name: str, *uses: Object, node: str = "n", phase: str = "Running", **more: Any) -> Object:

@@ -32,9 +32,9 @@ from lamina.report.pod_claims import NOT_PREPARED
 from lamina.report.reasons import CREATED, all_run, waiting_because
 from tests.cli.commands import Commands
 from tests.lab_scheduler.device_objects import CLASSES, claim, gpu, request, slices
-from tests.report.clusters import cluster, container, grant, inventory, pod
 from tests.report.held_claims import claim as held_claim
 from tests.report.held_claims import holding
+from tests.worlds.clusters import cluster, container, grant, inventory, pod
 
 GPU: Object = {"name": "gpu"}
 NIC = {

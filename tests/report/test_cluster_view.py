@@ -9,7 +9,7 @@ from lamina.ports.kube import CONFIG_MAPS, GRANTS, INVENTORIES, RESOURCE_QUOTAS,
 from lamina.ports.kube.fake import FakeKube
 from lamina.report import cluster_reader
 from lamina.report.cluster_view import ClusterView
-from tests.report.clusters import cluster, container, grant, inventory, pod
+from tests.worlds.clusters import cluster, container, grant, inventory, pod
 
 
 def configured(text: str) -> Object:

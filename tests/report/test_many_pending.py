@@ -5,7 +5,7 @@ from lamina.operations.dashboard.view import document_of
 from lamina.report.cluster_reader import read
 from lamina.report.pods import pod_rows
 from lamina.report.reasons import why_pod
-from tests.report.clusters import cluster, container, inventory, pod
+from tests.worlds.clusters import cluster, container, inventory, pod
 
 COUNT = 10_000
 TOO_LARGE = "needs 99999 MiB; the largest GPU has 15360 MiB"

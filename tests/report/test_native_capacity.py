@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 from lamina.placement import Cause
 from lamina.ports.kube import Object
 from lamina.report.native_capacity import counted, missing
-from tests.report.clusters import container, inventory, pod
+from tests.worlds.clusters import container, inventory, pod
 
 GPU, MIG = "nvidia.com/gpu", "nvidia.com/mig-1g.5gb"
 

@@ -7,7 +7,7 @@ import pytest
 
 from lamina.errors import BadInput
 from lamina.report.pod_templates import PodTemplate, pod_templates
-from tests.report.clusters import container
+from tests.worlds.clusters import container
 
 POD = {"containers": [container(gpu=1)]}
 

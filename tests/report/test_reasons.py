@@ -16,7 +16,7 @@ from lamina.report import cluster_reader
 from lamina.report.cluster_use import ClusterUse
 from lamina.report.gpus import GpuRow, gpu_rows
 from lamina.report.reasons import waiting_because, why
-from tests.report.clusters import cluster, container, grant, inventory, pod
+from tests.worlds.clusters import cluster, container, grant, inventory, pod
 
 
 async def explained(of: Object, *others: Any) -> tuple[list[str], str]:

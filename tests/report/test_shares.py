@@ -15,7 +15,7 @@ from lamina.report.pods import pod_rows
 from lamina.report.shares import ShareRow, all_shares, held_shares
 from tests.cli.commands import Commands
 from tests.operations.agent_pages import gpu_lines, mig_lines, native_lines, serve, share_lines
-from tests.report.clusters import cluster, container, grant, inventory, pod
+from tests.worlds.clusters import cluster, container, grant, inventory, pod
 
 SHARED = pod("shared", container(gpu=1), node="n")
 PARTITION = pod("partition", container(mig_1g_5gb=1), node="n")

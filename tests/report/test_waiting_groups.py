@@ -10,7 +10,7 @@ from lamina.report import cluster_reader
 from lamina.report.pods import pod_rows
 from lamina.report.reasons import waiting_because, why
 from lamina.report.waiting_groups import read_waiting
-from tests.report.clusters import cluster, container, grant, inventory, pod
+from tests.worlds.clusters import cluster, container, grant, inventory, pod
 
 LACKS = (
     "pod group default/g is placed completely or not at all: 3 members must be placed at once, but only 2 can be "

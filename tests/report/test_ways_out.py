@@ -9,7 +9,7 @@ from lamina.core.gpus import Inventory
 from lamina.dialects import parse
 from lamina.report import cluster_reader
 from lamina.report.remedies import remedies
-from tests.report.clusters import cluster, container, grant, inventory, pod
+from tests.worlds.clusters import cluster, container, grant, inventory, pod
 
 
 async def ways(*objects: Any, **limits: int) -> list[str]:

@@ -2,11 +2,13 @@
 
 from typing import Any
 
+from lamina.configuration.config_map import IN_FORCE, SINCE
 from lamina.core.gpus import Gpu, Inventory
 from lamina.core.objects import write_spec
 from lamina.ports.kube import Object
 
 MIB = 32768
+RECORDED = "2026-03-01T08:00:00Z"
 
 
 def gpus(count: int = 2, *, memory: int = MIB, scaling: int = 1, prefix: str = "GPU") -> tuple[Gpu, ...]:
@@ -22,6 +24,14 @@ def inventory(node: str = "node-0", *given: Gpu) -> Inventory:
 
 def inventory_object(node: str = "node-0", *given: Gpu) -> Object:
     return {"metadata": {"name": node}, "spec": write_spec(inventory(node, *given))}
+
+
+def config_map(text: str, in_force: str | None = None) -> Object:
+    """Lamina's configuration, and what is recorded as the one in force since `RECORDED`, if anything."""
+    meta: Object = {"name": "lamina", "namespace": "lamina-system"}
+    if in_force is not None:
+        meta["annotations"] = {IN_FORCE: in_force, SINCE: RECORDED}
+    return {"metadata": meta, "data": {"lamina.yaml": text}}
 
 
 def node_object(name: str = "node-0") -> Object:

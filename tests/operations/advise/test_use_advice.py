@@ -10,7 +10,7 @@ from lamina.report.cluster_reader import read
 from lamina.report.cluster_view import ClusterView
 from tests.operations.advise.use_pages import history_lines, idle_line
 from tests.operations.agent_pages import serve
-from tests.report.clusters import T4, cluster, container, grant, inventory, pod
+from tests.worlds.clusters import T4, cluster, container, grant, inventory, pod
 
 WEB = HistoryOwner("default", "Deployment", "web", "main")
 

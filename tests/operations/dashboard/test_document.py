@@ -19,7 +19,7 @@ from lamina.operations.dashboard.view import NodeCondition, document_of
 from lamina.placement import NodeState
 from lamina.ports.kube import RESOURCE_QUOTAS, Object
 from lamina.report import cluster_reader
-from tests.report.clusters import T4, cluster, container, inventory, pod
+from tests.worlds.clusters import T4, cluster, container, inventory, pod
 
 READY = {"n": NodeCondition()}
 

@@ -17,7 +17,7 @@ from lamina.operations.simulate.today import MISFIT, PENDING
 from lamina.ports.clock import FakeClock
 from tests.browser import missing_browser
 from tests.operations.dashboard.pages import Page, small
-from tests.report.clusters import container, pod
+from tests.worlds.clusters import container, pod
 
 EXAMPLE = Path(__file__).resolve().parents[3] / "examples" / "simulation" / "cluster.yaml"
 NODE = {

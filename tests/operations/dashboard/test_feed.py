@@ -24,8 +24,8 @@ from lamina.ports.kube import (
     Unreachable,
 )
 from lamina.ports.kube.fake import FakeKube
-from tests.report.clusters import cluster, container, inventory, pod
 from tests.waiting import until
+from tests.worlds.clusters import cluster, container, inventory, pod
 
 DOWN = "the Kubernetes server does not answer"
 

@@ -15,7 +15,7 @@ from lamina.operations.dashboard.view import NodeCondition, document_of
 from lamina.ports.kube import Object
 from lamina.report import cluster_reader
 from lamina.report.cluster_reader import ClusterObjects, ClusterReader, view_of
-from tests.report.clusters import container, grant, inventory, pod
+from tests.worlds.clusters import container, grant, inventory, pod
 
 READY = {"n": NodeCondition()}
 

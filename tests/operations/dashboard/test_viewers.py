@@ -117,12 +117,12 @@ async def test_without_the_api_server_nothing_is_shown(served: Served) -> None:
 
 async def test_answers_of_the_api_server_hold_for_a_minute(served: Served) -> None:
     await served.first("of-a")
-    asked = len(served.kube.reviews)
+    asked = len(served.kube.asked)
     await served.first("of-a")
-    assert len(served.kube.reviews) == asked
+    assert len(served.kube.asked) == asked
     await served.clock.advance(KEPT_S)
     await served.first("of-a")
-    assert len(served.kube.reviews) == 2 * asked
+    assert len(served.kube.asked) == 2 * asked
 
 
 async def test_rights_that_are_lost_take_pods_from_the_page(served: Served) -> None:
@@ -161,7 +161,7 @@ async def test_files_and_probes_need_no_token_and_tell_nothing(served: Served) -
             assert response.status == 200 and "team-" not in await response.text()
     async with served.session.get(served.address) as response:
         assert response.headers["Content-Security-Policy"].startswith("default-src 'self';")
-    assert (await served.status("viewers.py"))[0] == 404 and served.kube.reviews == []
+    assert (await served.status("viewers.py"))[0] == 404 and served.kube.asked == []
 
 
 async def test_a_dashboard_that_has_read_nothing_is_not_ready() -> None:

@@ -17,7 +17,7 @@ from lamina.ports.kube import GRANTS, INVENTORIES, PODS, RESOURCE_QUOTAS
 from lamina.report.cluster_reader import ClusterObjects
 from tests.browser import missing_browser
 from tests.operations.dashboard.pages import Page, small
-from tests.report.clusters import cluster, inventory
+from tests.worlds.clusters import cluster, inventory
 
 
 async def objects(*quotas: dict[str, Any], config_map: Any = None) -> ClusterObjects:

@@ -1,43 +1,29 @@
 """An API server that knows viewers by their tokens, and a cluster with pods of two namespaces."""
 
-from typing import Any
-
-from lamina.errors import Outside
 from lamina.operations.dashboard.document import ClusterDocument, ClusterFigures, GpuPart, PodCard
-from lamina.ports.kube import SUBJECT_ACCESS_REVIEWS, TOKEN_REVIEWS, Object, Resource
-from lamina.ports.kube.fake import FakeKube
+from lamina.ports.kube import Object
 from tests.operations.dashboard.pages import gpu, node, running
+from tests.worlds.reviews import ReviewingKube
 
 ALL = ("", "pods"), ("", "inventories")
 
 
-class ViewersKube(FakeKube):
+class ViewersKube(ReviewingKube):
     """`rights` are what each token may list, as namespace and resource; a token without an entry is not accepted."""
 
     def __init__(self) -> None:
-        super().__init__()
+        super().__init__(lambda token: token in self.rights, self._may_list)
         self.rights: dict[str, tuple[tuple[str, str], ...]] = {
             "of-a": (("team-a", "pods"),),
             "of-b": (("team-b", "pods"), ("", "inventories")),
             "of-all": ALL,
             "of-none": (),
         }
-        self.reviews: list[Any] = []
-        self.failure: Outside | None = None
 
-    async def create(self, resource: Resource, obj: Object, *, namespace: str = "") -> Object:
-        if resource not in (TOKEN_REVIEWS, SUBJECT_ACCESS_REVIEWS):
-            return await super().create(resource, obj, namespace=namespace)
-        if self.failure is not None:
-            raise self.failure
-        self.reviews.append(obj["spec"])
-        if resource == TOKEN_REVIEWS:
-            token = obj["spec"]["token"]
-            return {"status": {"authenticated": token in self.rights, "user": {"username": token}}}
-        asked = obj["spec"]["resourceAttributes"]
+    def _may_list(self, review: Object) -> bool:
+        asked = review["resourceAttributes"]
         assert asked["verb"] == "list"
-        allowed = (asked["namespace"], asked["resource"]) in self.rights.get(obj["spec"]["user"], ())
-        return {"status": {"allowed": allowed}}
+        return (asked["namespace"], asked["resource"]) in self.rights.get(review["user"], ())
 
 
 def two_teams() -> ClusterDocument:

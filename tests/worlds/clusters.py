@@ -1,4 +1,4 @@
-"""Pods, inventories and grants of a small cluster, as `lamina pods` and `lamina why` read them."""
+"""The objects of a small cluster, and an API server that has them."""
 
 from typing import Any
 
