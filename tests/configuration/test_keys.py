@@ -14,7 +14,7 @@ from lamina.configuration import DEFAULT, Config, load
 from lamina.configuration.importers import unversioned
 from lamina.configuration.importers.hami import Hami, NodeConfig
 from lamina.configuration.importers.volcano import Volcano
-from lamina.configuration.writer import to_yaml
+from lamina.configuration.text import to_yaml
 from lamina.core.gpus import Mode
 from lamina.core.grants import ComputePolicy
 from lamina.core.mig_rules import MigRule

@@ -11,7 +11,7 @@ import yaml
 
 from lamina.configuration import DEFAULT, load
 from lamina.configuration.form import form
-from lamina.configuration.writer import to_yaml
+from lamina.configuration.text import to_yaml
 from lamina.core.evictions import Borrowers, GrantlessPods, IdleShares
 from lamina.core.gpus import Mode
 from lamina.core.grants import ComputePolicy

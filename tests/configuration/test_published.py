@@ -11,7 +11,7 @@ from lamina.configuration import DEFAULT, load
 from lamina.configuration.importers import volcano_scheduler
 from lamina.configuration.importers.published import convert
 from lamina.configuration.importers.values_of_others import REPLACED, SAME_NAME
-from lamina.configuration.writer import to_yaml
+from lamina.configuration.text import to_yaml
 from lamina.errors import BadInput
 from tests.configuration.odd_yaml import ODD_TEXTS
 from tests.seeds import piped, seed

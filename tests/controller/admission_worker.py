@@ -15,7 +15,7 @@ from lamina.admission.connections import Connections, serve_on
 from lamina.admission.service import AdmissionService, Ask
 from lamina.config_source.live import LiveConfiguration
 from lamina.configuration import DEFAULT, Config
-from lamina.ports.certificates.tls import server_context, use_certificate
+from lamina.ports.certificates import server_context, use_certificate
 from lamina.ports.clock import FakeClock
 from lamina.ports.kube import Object
 from lamina.ports.listener import Address, bind

@@ -11,7 +11,7 @@ from lamina.core.gpus import Gpu
 from lamina.core.sizes import RESIZE, RESIZE_STATUS, RESIZE_WHEN_HELD, AppliedSize, size_of
 from lamina.ledger.grant_objects import grant_record
 from lamina.ledger.pod_stages import pod_state
-from lamina.ledger.resized_pods import ResizedPod, resized_pod
+from lamina.ledger.resize_requests import ResizedPod, resized_pod
 from lamina.ledger.ungranted_pods import running_request
 from lamina.ports.kube import GRANTS, PODS, EventRecorder, Object
 from tests.controller.binders import Bench

@@ -10,7 +10,7 @@ from aiohttp import web
 
 from lamina.admission import certificates
 from lamina.admission.connections import GRACE_S, Connections
-from lamina.ports.certificates.tls import server_context, use_certificate
+from lamina.ports.certificates import server_context, use_certificate
 from lamina.ports.clock import FakeClock
 from lamina.ports.listener import Address, bind
 from tests.controller.admission_worker import UNVERIFIED, RawClient, connected

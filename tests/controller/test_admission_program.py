@@ -22,7 +22,7 @@ from lamina.admission.run import serve
 from lamina.admission.served_certificate import ServedCertificate
 from lamina.admission.settings import AdmissionSettings
 from lamina.errors import Outside
-from lamina.ports.certificates.tls import server_context
+from lamina.ports.certificates import server_context
 from lamina.ports.clock import FakeClock, SystemClock
 from lamina.ports.kube import CONFIG_MAPS, INVENTORIES, MUTATING_WEBHOOKS, SECRETS, Object
 from lamina.ports.kube.fake import FakeKube

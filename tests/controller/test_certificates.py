@@ -16,7 +16,7 @@ from lamina.admission.webhook_configuration import url_address
 from lamina.config_source.live import LiveConfiguration
 from lamina.configuration import DEFAULT
 from lamina.errors import Outside
-from lamina.ports.certificates.tls import server_context, use_certificate
+from lamina.ports.certificates import server_context, use_certificate
 from lamina.ports.clock import FakeClock, SystemClock
 from lamina.ports.kube import MUTATING_WEBHOOKS, NAMESPACES, SECRETS, NotFound, Object, Refused, Resource
 from lamina.ports.kube.fake import FakeKube

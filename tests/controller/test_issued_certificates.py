@@ -22,7 +22,7 @@ from lamina.controller.extender.own_certificates import (
 from lamina.controller.run import serve
 from lamina.controller.settings import ControllerSettings
 from lamina.core.component_names import EXTENDER_CLIENT_SECRET, EXTENDER_NAME, EXTENDER_SECRET
-from lamina.ports.certificates.tls import use_certificate
+from lamina.ports.certificates import use_certificate
 from lamina.ports.clock import FakeClock, SystemClock
 from lamina.ports.kube import SECRETS, Conflict, Kube, Object
 from lamina.ports.kube.fake import FakeKube

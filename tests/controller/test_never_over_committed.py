@@ -29,7 +29,7 @@ from lamina.ledger.holds import GRANT_S
 from lamina.ledger.ledger import UNCONFIRMED_S
 from lamina.ledger.pod_stages import pod_state
 from lamina.ledger.pods import parse_pod
-from lamina.ledger.resized_pods import resized_pod
+from lamina.ledger.resize_requests import resized_pod
 from lamina.ledger.ungranted_pods import running_request
 from lamina.ports.kube import GRANTS, PODS, EventRecorder, Object, Resource, Watched
 from lamina.ports.kube.fake_network import LossyKube

@@ -9,7 +9,7 @@ from lamina.agent.compat.reconciler import PLENTY, desired_amounts, desired_meta
 from lamina.agent.metrics.families import families
 from lamina.configuration import DEFAULT, Config, load
 from lamina.configuration.form import form
-from lamina.configuration.writer import to_yaml
+from lamina.configuration.text import to_yaml
 from lamina.dialects import parse, registry
 from lamina.errors import BadInput
 from lamina.ports.set_aside import SetAside

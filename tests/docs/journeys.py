@@ -68,7 +68,7 @@ MAIN_FILES: Mapping[str, Mapping[str, list[str]]] = {
         "3 kubelet has it prepared": ["agent/kubelet/claim_plugin.py", "agent/resource_claims/preparer.py"],
     },
     "configuration": {
-        "1 The ConfigMap is read": ["config_source/live.py", "configuration/config_map.py", "configuration/loader.py"],
+        "1 The ConfigMap is read": ["config_source/live.py", "configuration/config_map.py", "configuration/text.py"],
         "2 The controller follows": ["controller/capacity/cluster_state.py", "ledger/ledger.py"],
         "3 The agent follows": ["agent/run.py"],
     },

@@ -15,7 +15,7 @@ ALLOWED = {
     "lamina/operations/verify/machine.py": "makes folders for the programs under test",
     "lamina/operations/verify/tenant.py": "is a program under test, which reads what a container shows",
     "lamina/operations/verify/views.py": "looks for nvidia-smi, which it starts",
-    "lamina/ports/certificates/tls.py": "the ssl module reads certificates and keys from files only",
+    "lamina/ports/certificates.py": "the ssl module reads certificates and keys from files only",
     "lamina/controller/extender/client_certificates.py": "the certificates of a mounted Secret",
 }
 """Each with its reason."""

@@ -14,12 +14,11 @@ import msgspec
 from lamina import __version__
 from lamina.cli.install import _manifests
 from lamina.install import values
-from lamina.install.chart import definitions
+from lamina.install.chart import definitions, yaml_text
 from lamina.install.telemetry.dashboards import DASHBOARDS, dashboard_text
 from lamina.install.telemetry.rules import rules_text
 from lamina.install.values import Values
 from lamina.install.versions import OLDEST
-from lamina.install.yaml_text import yaml_text
 
 DEPLOY = Path(__file__).parents[2] / "deploy"
 BY_HAND = ("README.md", "helm/lamina/templates/")

@@ -7,8 +7,7 @@ from lamina.core.gpus import Mode
 from lamina.core.grants import ComputePolicy, ContainerGrant, Grant, Share
 from lamina.core.requests import MAX_GPU_CONTAINERS
 from lamina.errors import BadInput
-from lamina.ledger.resize_requests import SizeRequest, read_requests, wanted
-from lamina.ledger.resized_pods import MAX_TEXT
+from lamina.ledger.resize_requests import MAX_TEXT, SizeRequest, read_requests, wanted
 
 SHARE = Share(gpu="GPU-0", memory_mib=1000, cores=20, compute_policy=ComputePolicy.CAP)
 

@@ -4,8 +4,7 @@ from collections.abc import Awaitable
 from pathlib import Path
 from typing import TypeVar
 
-from lamina.mps.local_daemons import LocalDaemons
-from lamina.mps.shared_memory import SharedMemory
+from lamina.mps.local_daemons import LocalDaemons, SharedMemory
 from lamina.ports.files import Files
 from lamina.ports.mounts import FakeMounts
 from lamina.ports.mps import FakeMps, Home, MpsServiceDown

@@ -9,8 +9,7 @@ from pathlib import Path
 import pytest
 
 from lamina.errors import BadInput, Outside
-from lamina.mps.run import run
-from lamina.mps.service import MpsService
+from lamina.mps.service import MpsService, run
 from lamina.ports.mps import FakeMps, Hangs, Home, MpsServiceClient, MpsServiceDown
 from tests.agent.mps import FIRST
 

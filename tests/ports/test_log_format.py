@@ -4,7 +4,7 @@ import io
 import logging
 from random import Random
 
-from lamina.ports.log_format import MAX_MESSAGE, LineFormatter
+from lamina.cli.service_options import MAX_MESSAGE, LineFormatter
 from tests.hostile_objects import values
 
 

@@ -11,7 +11,7 @@ from typing import NamedTuple
 
 from cryptography import x509
 
-from lamina.ports.certificates.authority import SERVER, Authority, CertifiedKey, has_names, pem, signed_by
+from lamina.ports.certificates import SERVER, Authority, CertifiedKey, has_names, pem, signed_by
 
 VALID = timedelta(days=365)
 RENEW_BEFORE = VALID / 3

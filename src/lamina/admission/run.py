@@ -23,17 +23,15 @@ from lamina.admission.webhook_configuration import PATH
 from lamina.config_source.initial import ConfigAt, read_initial_config
 from lamina.config_source.live import follow_source
 from lamina.ports.caller_reviews import CallerReviews
-from lamina.ports.certificates.tls import server_context
+from lamina.ports.certificates import server_context
 from lamina.ports.clock import Clock, SystemClock
 from lamina.ports.files import Files
 from lamina.ports.kube import Kube
 from lamina.ports.kube.client import AGAIN_S, connect
 from lamina.ports.listener import Address, bind, listening_if_set
-from lamina.ports.protected_metrics import Handler, for_allowed_callers, metrics_context
-from lamina.ports.request_metrics import RequestMetrics
+from lamina.ports.metrics import Handler, RequestMetrics, for_allowed_callers, metrics_context
 from lamina.ports.set_aside import SetAside
-from lamina.ports.stop_signals import stop_event
-from lamina.ports.supervision import keep_running
+from lamina.ports.supervision import keep_running, stop_event
 
 log = logging.getLogger(__name__)
 

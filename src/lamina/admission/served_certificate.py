@@ -10,7 +10,7 @@ from lamina.admission.certificate_store import CertificateStore
 from lamina.admission.certificates import Certificate
 from lamina.core.component_names import WEBHOOKS
 from lamina.errors import Outside
-from lamina.ports.certificates.tls import use_certificate
+from lamina.ports.certificates import use_certificate
 from lamina.ports.clock import Clock
 from lamina.ports.kube import MUTATING_WEBHOOKS, Kube, NotFound
 from lamina.ports.polling import FailureLog, poll

@@ -23,7 +23,7 @@ from lamina.core.component_names import ADMISSION_SERVICE, NAMESPACE, WEBHOOKS
 from lamina.dialects import IGNORING_LABELS, requesting_annotations, resource_domains, template_condition
 from lamina.dialects.templates import WORKLOADS
 from lamina.ports.kube import MUTATING_WEBHOOKS, Kube, NotFound, Object
-from lamina.ports.kube.comparison import includes
+from lamina.ports.kube.merge_patch import includes
 
 log = logging.getLogger(__name__)
 

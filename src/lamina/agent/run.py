@@ -7,7 +7,6 @@ again, while the others go on.
 
 import asyncio
 import logging
-import signal
 from collections.abc import Awaitable, Callable
 from functools import partial
 from typing import Any
@@ -28,7 +27,7 @@ from lamina.ports.kube import EventRecorder
 from lamina.ports.kube.client import AGAIN_S, connect
 from lamina.ports.mps import MpsServiceClient
 from lamina.ports.nvml import DriverNvml
-from lamina.ports.supervision import keep_running
+from lamina.ports.supervision import keep_running, stop_event
 
 log = logging.getLogger(__name__)
 
@@ -37,10 +36,7 @@ async def run(settings: AgentSettings) -> None:
     """Run the agent of a node until SIGTERM or SIGINT. Raises BadInput or Outside if it cannot start."""
     settings = settings.checked()
     kube = await connect(settings.kubeconfig, again_s=AGAIN_S)
-    stop = asyncio.Event()
-    loop = asyncio.get_running_loop()
-    for signum in (signal.SIGTERM, signal.SIGINT):
-        loop.add_signal_handler(signum, stop.set)
+    stop = stop_event()
     nvml = DriverNvml()
     ports = AgentPorts(
         kube=kube,

@@ -13,7 +13,7 @@ from lamina.cli.options import Kubeconfig
 from lamina.config_source.live import text_in_force
 from lamina.configuration.config_map import NAME, TextInForce, text_hash
 from lamina.configuration.importers.published import convert as convert_file
-from lamina.configuration.writer import to_yaml
+from lamina.configuration.text import to_yaml
 from lamina.ports.user_files import read_text
 
 config = typer.Typer(

@@ -11,11 +11,10 @@ from lamina.cli.connection import with_cluster
 from lamina.cli.options import Kubeconfig
 from lamina.errors import BadInput
 from lamina.install import values as install_values
-from lamina.install.chart import chart, definitions, is_configuration, namespace, objects
+from lamina.install.chart import chart, definitions, is_configuration, namespace, objects, yaml_documents
 from lamina.install.scheduler_config import ExtenderAccess
 from lamina.install.scheduler_config import scheduler_config as render_config
 from lamina.install.versions import parse_version, warning_of
-from lamina.install.yaml_text import yaml_documents
 from lamina.operations.installed import InstalledCluster, configuration_change, read_installed
 from lamina.ports.user_files import read_text, write, write_new_folder
 

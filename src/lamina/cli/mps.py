@@ -7,7 +7,7 @@ from typing import Annotated
 import typer
 
 from lamina.cli.service_options import LogLevel, MpsSocket, configure_logging
-from lamina.mps.run import run
+from lamina.mps.service import run
 from lamina.ports.mps.service_client import SOCKET
 
 

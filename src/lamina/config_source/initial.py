@@ -22,7 +22,7 @@ from lamina.errors import BadInput
 from lamina.ports.clock import Clock
 from lamina.ports.kube import EventRecorder, Kube
 from lamina.ports.listener import Address, listening_if_set
-from lamina.ports.protected_metrics import metrics_context
+from lamina.ports.metrics import metrics_context
 
 log = logging.getLogger(__name__)
 

@@ -1,9 +1,8 @@
 """The configuration of a cluster. Pure.
 
-loader      from a text to a Config
+text        from a text to a Config, and back
 config_map  the text in the cluster's ConfigMap, and the one in force while that is refused
 form        the type of a Config, with the sections of all dialects
-writer      from a Config to a text
 checks      checks between fields
 importers   configurations that were written for other systems
 strict      reading plain data into types, with errors for people
@@ -14,7 +13,7 @@ yaml_documents  the text of YAML documents as plain data
 A text is read as a `lamina.core.config.Config`, through an importer if it has another form.
 """
 
-from lamina.configuration.loader import DEFAULT, load
+from lamina.configuration.text import DEFAULT, load
 from lamina.core.config import (
     CONFIG_MAP,
     CONFIG_MAP_KEY,

@@ -8,7 +8,7 @@ import hashlib
 from collections.abc import Mapping
 from typing import Any, NamedTuple
 
-from lamina.configuration.loader import DEFAULT, load
+from lamina.configuration.text import DEFAULT, load
 from lamina.core.config import CONFIG_MAP, CONFIG_MAP_KEY, CONFIG_MAP_NAMESPACE, Config
 from lamina.errors import BadInput
 from lamina.name_hints import closest

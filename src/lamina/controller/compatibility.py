@@ -23,7 +23,7 @@ from lamina.ledger.ledger import Ledger
 from lamina.ledger.pod_holding import GrantRecord
 from lamina.ledger.quotas import ResourceQuotas, usage
 from lamina.ports.kube import PODS, BindingMetadata, Kube
-from lamina.ports.kube.comparison import includes
+from lamina.ports.kube.merge_patch import includes
 
 MODE = "lamina.dev/mode"
 

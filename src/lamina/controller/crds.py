@@ -4,7 +4,7 @@ import logging
 
 from lamina.core.definitions import custom_resource_definitions
 from lamina.ports.kube import CUSTOM_RESOURCE_DEFINITIONS, AlreadyExists, Kube, NotFound
-from lamina.ports.kube.comparison import includes
+from lamina.ports.kube.merge_patch import includes
 
 log = logging.getLogger(__name__)
 

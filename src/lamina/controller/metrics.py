@@ -8,7 +8,7 @@ from prometheus_client.registry import Collector
 
 from lamina.core.ledger import NOTHING, taken_by_claims
 from lamina.ledger.ledger import Ledger
-from lamina.ports.request_metrics import RequestMetrics
+from lamina.ports.metrics import RequestMetrics
 from lamina.ports.set_aside import SetAside
 
 

@@ -42,8 +42,7 @@ from lamina.ledger.resize_answers import (
     read_answer,
     without_grant,
 )
-from lamina.ledger.resize_requests import read_requests, wanted, with_sizes
-from lamina.ledger.resized_pods import ResizedPod
+from lamina.ledger.resize_requests import ResizedPod, read_requests, wanted, with_sizes
 from lamina.ports.kube import GRANTS, PODS, EventRecorder, NotFound, Object, Unreachable
 
 log = logging.getLogger(__name__)

@@ -18,8 +18,8 @@ from lamina.ports.files import Files
 from lamina.ports.kube import EventRecorder, Kube
 from lamina.ports.kube.client import AGAIN_S, connect
 from lamina.ports.listener import Address, listening_if_set
-from lamina.ports.protected_metrics import metrics_context
-from lamina.ports.stop_signals import stop_event
+from lamina.ports.metrics import metrics_context
+from lamina.ports.supervision import stop_event
 
 log = logging.getLogger(__name__)
 

@@ -5,7 +5,7 @@ with their schema, its dashboards and its rules are written by `make deploy`. He
 or removes them; the controller keeps them up to date.
 """
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from pathlib import Path
 from typing import Any
 
@@ -69,3 +69,21 @@ def objects(values: Mapping[str, Any], version: Version) -> list[Object]:
 def is_configuration(document: Object) -> bool:
     """Whether this is the ConfigMap with Lamina's configuration."""
     return (document["kind"], document["metadata"]["name"]) == ("ConfigMap", CONFIG_MAP)
+
+
+_WIDTH = 116
+
+
+class _PlainDumper(yaml.SafeDumper):
+    def ignore_aliases(self, data: Any) -> bool:
+        return True
+
+
+def yaml_text(document: Any) -> str:
+    """One document."""
+    return yaml.dump(document, Dumper=_PlainDumper, sort_keys=False, width=_WIDTH, allow_unicode=True)
+
+
+def yaml_documents(documents: Iterable[Any]) -> str:
+    """Several documents, each of which begins with `---`."""
+    return yaml.dump_all(documents, Dumper=_PlainDumper, sort_keys=False, width=_WIDTH, explicit_start=True)

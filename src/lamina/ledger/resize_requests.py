@@ -7,7 +7,7 @@ main=8000;side=2  several containers
 """
 
 from collections.abc import Mapping
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 from msgspec import structs
 
@@ -15,10 +15,11 @@ from lamina.core.gpus import Mode
 from lamina.core.grants import ComputePolicy, ContainerGrant, ContainerSize, Grant, Share
 from lamina.core.quantities import MAX_MIB
 from lamina.core.requests import MAX_GPU_CONTAINERS
-from lamina.core.sizes import RESIZE, size_of
+from lamina.core.sizes import RESIZE, RESIZE_STATUS, RESIZE_WHEN_HELD, WAIT, size_of
 from lamina.errors import BadInput
-from lamina.ledger.resized_pods import MAX_TEXT
 
+MAX_TEXT = 2048
+"""Characters of the annotation that are read; a longer one is refused, because its end is missing or too much."""
 _SHOWN = 100
 
 
@@ -107,3 +108,27 @@ def with_sizes(grant: Grant, sizes: Mapping[str, ContainerSize]) -> Grant:
         structs.replace(each, size=sizes[each.name]) if each.name in sizes else each for each in grant.containers
     )
     return structs.replace(grant, containers=containers)
+
+
+class ResizedPod(NamedTuple):
+    """What its annotations say: what it asks for, which may be nothing, and what became of it.
+
+    `waits`: a size below what programs hold waits for them instead of being refused.
+    """
+
+    namespace: str
+    name: str
+    request: str
+    status: str
+    waits: bool = False
+
+
+def resized_pod(pod: Mapping[str, Any]) -> ResizedPod | None:
+    """None for a pod that was never to be resized."""
+    metadata = pod["metadata"]
+    annotations = metadata.get("annotations") or {}
+    request, status = str(annotations.get(RESIZE) or "")[:MAX_TEXT], str(annotations.get(RESIZE_STATUS) or "")
+    if not request and not status:
+        return None
+    waits = str(annotations.get(RESIZE_WHEN_HELD) or "").strip() == WAIT
+    return ResizedPod(metadata["namespace"], metadata["name"], request, status, waits)

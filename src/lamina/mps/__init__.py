@@ -5,8 +5,6 @@ nothing in memory that it needs again, so that agent and service can end and sta
 own, because a container takes its processes with it when it ends: programs that use MPS would not survive an upgrade of
 the agent.
 
-shared_memory   the tmpfs of each daemon
-local_daemons   the daemons of this node
-service         answers the agent
-run             the component, from its start to SIGTERM
+local_daemons   the daemons of this node, each with its shared memory
+service         answers the agent, from the start of the component to SIGTERM
 """

@@ -11,9 +11,11 @@ from pathlib import Path
 import msgspec
 
 from lamina.errors import BadInput, Outside
+from lamina.mps.local_daemons import local_daemons
 from lamina.ports.files import Files
 from lamina.ports.mps import Hangs, Mps
 from lamina.ports.mps.service_client import MAX_BYTES, MpsCall, Reply, Request
+from lamina.ports.supervision import stop_event
 
 log = logging.getLogger(__name__)
 
@@ -91,3 +93,16 @@ async def _answers(socket: Path) -> bool:
         return False
     writer.close()
     return True
+
+
+async def run(socket: Path, *, control: str, shm_mib: int, multi_user: bool = False) -> None:
+    """Serve at `socket` until SIGTERM. Raises BadInput or Outside if it cannot start.
+
+    Daemons live on where nothing else ends them: outside of a container.
+    """
+    stop = stop_event()
+    service = MpsService(local_daemons(control, shm_mib, multi_user=multi_user))
+    async with service.listening(socket):
+        log.info("The MPS service listens at %s", socket)
+        await stop.wait()
+    log.info("The MPS service has stopped")

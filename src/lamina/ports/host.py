@@ -1,9 +1,12 @@
-"""What the kernel of the host says in /proc, /sys and /dev."""
+"""What the kernel of the host says in /proc, /sys and /dev.
+
+Processes choose some of the words in its text files. The kernel ends each line with a line feed and escapes that
+character in names. It does not escape the other characters at which Python splits lines, so a process could otherwise
+write lines of its own by its name or by the name of a file.
+"""
 
 from pathlib import Path
 from typing import NamedTuple, Protocol
-
-from lamina.ports.kernel_text import kernel_lines, kernel_text
 
 PROC = Path("/proc")
 MACHINE_TYPE = Path("/sys/class/dmi/id/product_name")
@@ -139,3 +142,13 @@ def _read(path: Path) -> str:
         return kernel_text(path)
     except OSError:
         return ""
+
+
+def kernel_text(path: Path) -> str:
+    """The content of the file; bytes that are no UTF-8 are kept as surrogates. Raises OSError."""
+    return path.read_bytes().decode(errors="surrogateescape")
+
+
+def kernel_lines(text: str) -> list[str]:
+    """The lines that the kernel wrote."""
+    return text.removesuffix("\n").split("\n") if text else []

@@ -13,7 +13,7 @@ from pathlib import Path
 from typing import NamedTuple, Protocol
 
 from lamina.errors import Outside
-from lamina.ports.kernel_text import kernel_lines, kernel_text
+from lamina.ports.host import kernel_lines, kernel_text
 
 SAFE = ("nosuid", "nodev", "noexec")
 TMPFS = "tmpfs"

@@ -1,6 +1,10 @@
-"""Loops that must not end: one that fails unexpectedly is set aside for a moment and starts again."""
+"""How a program runs: until a signal asks it to end, with loops that must not end.
+
+A loop that fails unexpectedly is set aside for a moment and starts again.
+"""
 
 import asyncio
+import signal
 from collections.abc import Awaitable, Callable
 from typing import TypeVar
 
@@ -29,3 +33,11 @@ async def keep_running(name: str, loop: Callable[[], Awaitable[T]], clock: Clock
             raise asyncio.CancelledError from error
 
     return await retry(loop, clock, every_s=_PAUSE_S, failed=failed, on=Exception)
+
+
+def stop_event() -> asyncio.Event:
+    """An event that SIGTERM and SIGINT set."""
+    stop = asyncio.Event()
+    for number in (signal.SIGTERM, signal.SIGINT):
+        asyncio.get_running_loop().add_signal_handler(number, stop.set)
+    return stop

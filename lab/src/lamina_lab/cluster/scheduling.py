@@ -21,7 +21,7 @@ from lamina.core.component_names import (
 )
 from lamina.dialects import DEFAULT_SCHEDULER, resource_names, scheduler_names
 from lamina.install.scheduler_config import DECIDING_WEIGHT
-from lamina.ports.certificates.tls import use_certificate
+from lamina.ports.certificates import use_certificate
 from lamina.ports.clock import SystemClock
 from lamina.ports.kube import SECRETS, Kube
 from lamina.ports.kube.secret_objects import content_of

@@ -25,8 +25,8 @@ from lamina.dialects.samples import GpuSample
 from lamina.ports.caller_reviews import CallerReviews
 from lamina.ports.host import Host
 from lamina.ports.listener import Address, listening
+from lamina.ports.metrics import Handler, for_allowed_callers, metrics_context
 from lamina.ports.nvml import GpuReading
-from lamina.ports.protected_metrics import Handler, for_allowed_callers, metrics_context
 
 
 class MetricsPage:

@@ -16,8 +16,8 @@ from typing import Any, NamedTuple
 
 from lamina.configuration.config_map import text_in
 from lamina.configuration.importers import devices, nvidia_plugin, unversioned, values_of_others, volcano_scheduler
-from lamina.configuration.loader import load
 from lamina.configuration.nvidia.choice import NAMED_DEFAULT
+from lamina.configuration.text import load
 from lamina.configuration.yaml_documents import load_documents, load_mapping, shown
 from lamina.core.component_names import API_VERSION
 from lamina.core.config import CONFIG_MAP_KEY, Config

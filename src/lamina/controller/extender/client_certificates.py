@@ -13,8 +13,7 @@ from lamina.configuration import CONFIG_MAP_NAMESPACE as NAMESPACE
 from lamina.controller.extender.own_certificates import IssuedStore
 from lamina.core.component_names import AUTHORITY_FILE, CERTIFICATE_FILE, EXTENDER_SECRET, KEY_FILE
 from lamina.errors import BadInput, LaminaError
-from lamina.ports.certificates.authority import CertifiedKey
-from lamina.ports.certificates.tls import use_certificate
+from lamina.ports.certificates import CertifiedKey, use_certificate
 from lamina.ports.clock import Clock
 from lamina.ports.polling import FailureLog, poll
 

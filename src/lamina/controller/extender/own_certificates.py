@@ -12,7 +12,7 @@ from typing import NamedTuple
 from lamina.configuration import CONFIG_MAP_NAMESPACE as NAMESPACE
 from lamina.core.component_names import EXTENDER_CLIENT_SECRET, EXTENDER_NAME, EXTENDER_SECRET
 from lamina.errors import Outside
-from lamina.ports.certificates.authority import CLIENT, SERVER, Authority, CertifiedKey, has_names, signed_by
+from lamina.ports.certificates import CLIENT, SERVER, Authority, CertifiedKey, has_names, signed_by
 from lamina.ports.clock import Clock
 from lamina.ports.kube import SECRETS, AlreadyExists, Conflict, Kube, NotFound, Object
 from lamina.ports.kube.secret_objects import content_of, create_secret, secret_object

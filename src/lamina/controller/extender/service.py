@@ -43,7 +43,7 @@ from lamina.ledger.pods import ParsedPod
 from lamina.ports.caller_reviews import CallerReviews
 from lamina.ports.failures import Failures, malformed
 from lamina.ports.kube import PODS, EventRecorder
-from lamina.ports.protected_metrics import Handler, for_allowed_callers
+from lamina.ports.metrics import Handler, for_allowed_callers
 
 _NOT_READY = "not_ready"
 _VERBS_WITH_ERROR = ("filter", "bind")

@@ -18,7 +18,7 @@ from lamina.core.pod_status import runs_containers
 from lamina.ledger.grant_objects import MAX_LABEL, NODE_LABEL, grant_record
 from lamina.ledger.pod_holding import GrantRecord
 from lamina.ledger.pod_stages import PodState, Stage, pod_state
-from lamina.ledger.resized_pods import ResizedPod, resized_pod
+from lamina.ledger.resize_requests import ResizedPod, resized_pod
 from lamina.ledger.ticket_holders import TicketHolder, ticket_holder
 from lamina.ledger.ungranted_pods import running_request
 from lamina.ledger.used_claims import claims_of

@@ -18,7 +18,7 @@ from lamina.operations.dashboard.viewers import DashboardViewers, ViewerAccess, 
 from lamina.ports.caller_reviews import CallerVerdict, bearer_token
 from lamina.ports.clock import Clock, within
 from lamina.ports.listener import Address, listening
-from lamina.ports.protected_metrics import metrics_context
+from lamina.ports.metrics import metrics_context
 
 TOKEN_HEADER = "Lamina-Token"
 """Of the page. Proxies of the API server keep `Authorization` for themselves."""

@@ -5,8 +5,7 @@ that have come (`RequestCounts`, `Mix`). A scheduler needs `Packer` alone. docs/
 policy.
 """
 
-from lamina.placement.packing.asks import NO_GPU, GpuKind, ask_of
-from lamina.placement.packing.cluster import MAX_GPUS, REFUSED, Ask, Cluster, as_bits, bits
+from lamina.placement.packing.cluster import MAX_GPUS, NO_GPU, REFUSED, Ask, Cluster, GpuKind, as_bits, ask_of, bits
 from lamina.placement.packing.kernel import LIBRARY
 from lamina.placement.packing.mix import Mix, RequestCounts
 from lamina.placement.packing.packer import LearningSchedule, Packer, PackingTrial, learn_policy

@@ -5,12 +5,17 @@ compute in percent of its time, or in any other unit that a kind's capacity is g
 a core, host memory in MiB.
 """
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Collection, Iterable, Iterator
 from dataclasses import dataclass
 from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
+
+from lamina.core.gpus import Mode
+from lamina.core.host_size import HostSize
+from lamina.core.requests import PodRequest
+from lamina.placement.state.modes import accepted
 
 REFUSED = 2**31 - 1
 """In `Ask.gpu_memory`: the pod does not accept GPUs of this kind, or they are too small for it."""
@@ -21,6 +26,13 @@ MAX_GPUS = 64
 Ints = NDArray[np.int32]
 Longs = NDArray[np.int64]
 Bools = NDArray[np.bool_]
+
+GpuKind = tuple[str, int, int]
+"""Model, MiB that may be granted, percent of time that may be granted."""
+NO_GPU: GpuKind = "", 1, 1
+"""The arrays need one kind even where there is no GPU."""
+_SHARING = Mode.QUOTA, Mode.MPS
+"""The modes in which a GPU has free memory and time; which of the two a GPU is in makes no difference to the arrays."""
 
 
 class Ask(NamedTuple):
@@ -100,3 +112,25 @@ def bits(gpus: int) -> Iterator[int]:
 def as_bits(gpus: Iterable[int]) -> int:
     """The reverse of `bits`."""
     return sum(1 << gpu for gpu in gpus)
+
+
+def ask_of(request: PodRequest | None, size: HostSize, kinds: Collection[GpuKind]) -> Ask | None:
+    """What a pod of this size asks, or None where the arrays cannot express it.
+
+    They express one container with at most MAX_GPUS GPUs that names no single GPUs and accepts shared ones.
+    """
+    if request is None:
+        return Ask(size.cpu, size.memory_mib, 0, (0,) * len(kinds), 0)
+    selector = request.selector
+    names_gpus = selector.uuids or selector.not_uuids or not accepted(_SHARING, selector)
+    if len(request.containers) != 1 or names_gpus:
+        return None
+    [container] = request.containers
+    if container.count > MAX_GPUS:
+        return None
+    memory = []
+    for model, capacity, cores in kinds:
+        needed = container.memory_on(capacity)
+        fits = selector.accepts(model) and needed <= capacity and container.cores <= cores
+        memory.append(needed if fits else REFUSED)
+    return Ask(size.cpu, size.memory_mib, container.count, tuple(memory), container.cores)

@@ -1,4 +1,7 @@
-"""Merge patches: JSON merge (RFC 7386), and the part of strategic merging that concerns lists with a key."""
+"""Merge patches: JSON merge (RFC 7386), and the part of strategic merging that concerns lists with a key.
+
+Also whether an object has already all that a patch would merge into it, so that the write can be skipped.
+"""
 
 import copy
 from typing import Any
@@ -39,3 +42,15 @@ def _merged_lists(target: list[Any], patch: list[Any]) -> list[Any]:
         else:
             result.append(copy.deepcopy(item))
     return result
+
+
+def includes(present: Any, wanted: Any) -> bool:
+    """Whether everything wanted is present. Fields that the API server added do not matter."""
+    if isinstance(wanted, dict):
+        return isinstance(present, dict) and all(
+            key in present and includes(present[key], value) for key, value in wanted.items()
+        )
+    if isinstance(wanted, list):
+        same_length = isinstance(present, list) and len(present) == len(wanted)
+        return same_length and all(includes(one, other) for one, other in zip(present, wanted, strict=True))
+    return bool(present == wanted)

@@ -1,8 +1,11 @@
-"""A certificate authority that lives for a moment: it signs a few certificates, and its key is never stored."""
+"""Certificates: an authority that lives for a moment and never stores its key, and the TLS context of a server."""
 
 import ipaddress
+import ssl
+import tempfile
 from collections.abc import Iterable
 from datetime import UTC, datetime, timedelta
+from pathlib import Path
 from typing import NamedTuple
 
 from cryptography import x509
@@ -116,3 +119,21 @@ def _usage(*, sign: bool) -> x509.KeyUsage:
         encipher_only=False,
         decipher_only=False,
     )
+
+
+def server_context() -> ssl.SSLContext:
+    """A context without a certificate."""
+    context = ssl.create_default_context(ssl.Purpose.CLIENT_AUTH)
+    context.minimum_version = ssl.TLSVersion.TLSv1_2
+    return context
+
+
+def use_certificate(context: ssl.SSLContext, certificate: bytes, key: bytes) -> None:
+    """Use this certificate from the next handshake on. Both are PEM."""
+    # The ssl module only reads files; the key is on disk no longer than necessary.
+    with tempfile.TemporaryDirectory(prefix="lam") as directory:
+        chain_file, key_file = Path(directory, "tls.crt"), Path(directory, "tls.key")
+        chain_file.write_bytes(certificate)
+        key_file.touch(mode=0o600)
+        key_file.write_bytes(key)
+        context.load_cert_chain(chain_file, key_file)

@@ -1,1 +1,0 @@
-"""Certificates that Lamina creates, and TLS contexts that serve them."""
