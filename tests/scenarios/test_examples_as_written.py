@@ -46,8 +46,17 @@ def shows(pods: dict[str, int], *answers: tuple[str, str]) -> Seen:
 
 ONE = {"Running": 1}
 SEEN = {
-    "memory-and-compute": shows({"Pending": 4, "Running": 6}, ("lamina pods", "needs 10000 MiB")),
-    "compute-limit": shows(ONE, (GRANTS, "cores: 20"), (GRANTS, "mostCores: 60")),
+    "memory-and-compute": shows(
+        {"Pending": 4, "Running": 6},
+        ("lamina pods", "needs 10000 MiB"),
+        (SMI.format("deploy/memory-and-compute"), "0MiB / 10000MiB"),
+    ),
+    "compute-limit": shows(
+        ONE,
+        (GRANTS, "cores: 20"),
+        (GRANTS, "mostCores: 60"),
+        (SMI.format("compute-limit"), "/  4000MiB"),
+    ),
     "memory-limit": shows(
         {"Running": 2},
         *[(SMI.format(pod), "/ 30000MiB") for pod in ("memory-limit", "memory-limit-neighbor")],
@@ -65,13 +74,26 @@ SEEN = {
     "whole-gpu": shows(ONE, (SMI.format("whole-gpu"), "/ 32768MiB")),
     "several-gpus": shows(ONE, (LISTED.format("several-gpus"), "GPU 1:")),
     "init-and-sidecar": shows(
-        ONE, ("kubectl exec init-and-sidecar -c train -- nvidia-smi", "/  2000MiB"), ("lamina pods", "6000 MiB")
+        ONE,
+        ("kubectl logs init-and-sidecar -c prepare", "/  6000MiB"),
+        ("kubectl exec init-and-sidecar -c train -- nvidia-smi", "/  2000MiB"),
+        ("kubectl exec init-and-sidecar -c watch -- nvidia-smi", "/  1000MiB"),
+        ("lamina pods", "6000 MiB"),
     ),
     "job": shows({"Succeeded": 1}),
-    "too-large": shows({"Pending": 1}, ("lamina why too-large", "needs 900000 MiB")),
+    "too-large": shows(
+        {"Pending": 1},
+        ("lamina why too-large", "needs 900000 MiB"),
+        ("lamina why too-large", "32768 MiB"),
+        ("kubectl describe pod too-large", "900000 MiB"),
+    ),
     "volcano": shows(ONE, (SMI.format("volcano-vgpu"), "/  3000MiB")),
     "cce": shows(ONE, (SMI.format("cce-split"), "/  5120MiB"), (LISTED.format("cce-split"), "GPU 1:")),
-    "cce-fraction": shows({"Running": 3}, (SMI.format("cce-fraction"), "/  3276MiB")),
+    "cce-fraction": shows(
+        {"Running": 3},
+        (SMI.format("cce-fraction"), "/  3276MiB"),
+        (SMI.format("deploy/cce-fraction"), "/  8192MiB"),
+    ),
     "kai-fraction": shows(
         {"Running": 3},
         (SMI.format("kai-fraction"), "/ 16384MiB"),
