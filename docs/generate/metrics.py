@@ -38,8 +38,9 @@ All containers that name a request share its limits and its account, so the seri
 """
 _ACCOUNTS = """
 `kind` and `workload` name what people made, such as a Deployment. `part` is `memory` or `compute`, and `figure` is
-`requested`, `used`, and of compute `borrowed` (used beyond the request) and `lent` (requested and left to others). For
-each GPU, the sum of what is requested and `idle` is `capacity`. [Cost](../how-to/cost.md) says how to use them.
+`requested`, `observed` (the part of it for which use is known), `used`, and of compute `borrowed` (used beyond the
+request) and `lent` (requested and left to others). What is never known has no series. For each GPU, the sum of
+what is requested and `idle` is `capacity`. [Cost](../how-to/cost.md) says how to use them.
 
 [Advice](../how-to/right-size.md) is computed from `lamina_history_memory_peak_bytes` and the series after it.
 """

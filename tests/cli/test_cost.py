@@ -29,7 +29,8 @@ async def counted(config: str = PRICES) -> FakeKube:
     kube = await cluster(inventory("n"), inventory("m"), inventory("silent"))
     meta = {"name": CONFIG_MAP, "namespace": CONFIG_MAP_NAMESPACE}
     await kube.create(CONFIG_MAPS, {"metadata": meta, "data": {CONFIG_MAP_KEY: config}})
-    held = {"memory_requested": 8 * HOUR, "compute_requested": 4 * HOUR, "compute_used": HOUR, "gib_requested": HOUR}
+    held = {"memory_requested": 8 * HOUR, "compute_requested": 4 * HOUR, "compute_observed": 3 * HOUR}
+    held |= {"compute_used": HOUR, "compute_lent": 2 * HOUR, "compute_borrowed": 0, "gib_requested": HOUR}
     idle = {"model": "Tesla T4", "part": "memory", "figure": "idle"}
     on_n = [*account_samples("a", "web", **held), ("lamina_gpu_seconds_total", idle, 2 * HOUR)]
     serve(kube, "n", account_page("n", *on_n) + account_page("pretends", *account_samples("a", "web", **held)))
@@ -43,13 +44,15 @@ async def run(monkeypatch: pytest.MonkeyPatch, kube: FakeKube, *options: str) ->
 
 
 async def test_the_table_has_a_row_for_each_namespace_and_what_is_idle(monkeypatch: pytest.MonkeyPatch) -> None:
-    head, *rows, meaning, silent = (await run(monkeypatch, await counted())).output.splitlines()
+    head, *rows, meaning, memory, compute, silent = (await run(monkeypatch, await counted())).output.splitlines()
     assert head.split()[0] == "NAMESPACE" and head.split()[-1] == "COST"
     assert [" ".join(row.split()) for row in rows] == [
-        "a 8.00 0.00 4.00 1.00 0.00 0.00 1.00 0.00 0.00 3.00 EUR",
-        "b 1.00 0.00 0.00 0.00 0.00 0.00 0.00 0.00 0.00 0.25 EUR",
-        "(idle) 2.00 0.00 0.00 0.00 0.00 0.00 0.00 0.00 0.00 0.50 EUR",
+        "a 8.00 - 4.00 1.00 0.00 2.00 1.00 - - 3.00 EUR",
+        "b 1.00 - 0.00 - - - 0.00 - - 0.25 EUR",
+        "(idle) 2.00 - 0.00 - - - 0.00 - - 0.50 EUR",
     ]
+    assert memory == "Use of memory is known for 0.00 of 9.00 requested GPU-hours, and only of these."
+    assert compute == "Use of compute is known for 3.00 of 4.00 requested GPU-hours, and only of these."
     assert "GPU-hours" in meaning and "silent" in silent
 
 

@@ -9,6 +9,7 @@ from rich.table import Table
 from lamina.cli.cluster_warnings import warn_of_refused_configuration
 from lamina.cli.connection import with_cluster
 from lamina.cli.options import Kubeconfig, one_of
+from lamina.cli.tables import UNKNOWN
 from lamina.cli.terminal import console, print_document, print_table
 from lamina.core.prices import Pricing
 from lamina.errors import BadInput
@@ -24,6 +25,8 @@ _FIGURES = (
     *("memory_requested", "memory_used", "compute_requested", "compute_used"),
     *("compute_borrowed", "compute_lent", "gib_requested", "gib_used", "gib_borrowed"),
 )
+_ALL = 0.999
+"""What is less than this of a sum is not all of it."""
 _HEAD = ("MEMORY", "USED", "COMPUTE", "USED", "BORROWED", "LENT", "GIB", "USED", "BORROWED", "COST")
 
 
@@ -88,6 +91,14 @@ def _print_table(found: Sequence[CostRow], idle: CostRow | None, pricing: Pricin
         table.add_row("(idle)", *("" for _ in names[1:]), *_cells(idle, pricing))
     print_table(console, table)
     console.print("MEMORY and COMPUTE are requested GPU-hours, GIB is requested GiB-hours.", soft_wrap=True)
+    for part in ("memory", "compute"):
+        requested = sum(getattr(row, f"{part}_requested") for row in found)
+        observed = sum(getattr(row, f"{part}_observed") for row in found)
+        if observed < requested * _ALL:
+            sentence = (
+                f"Use of {part} is known for {observed:.2f} of {requested:.2f} requested GPU-hours, and only of these."
+            )
+            console.print(sentence, soft_wrap=True)
 
 
 def _workload(row: CostRow) -> str:
@@ -96,8 +107,9 @@ def _workload(row: CostRow) -> str:
 
 def _cells(row: CostRow, pricing: Pricing) -> Iterator[str]:
     for name in _FIGURES:
-        yield f"{getattr(row, name):.2f}"
-    yield "-" if row.cost is None else f"{row.cost:.2f} {pricing.currency}".rstrip()
+        value: float | None = getattr(row, name)
+        yield UNKNOWN if value is None else f"{value:.2f}"
+    yield UNKNOWN if row.cost is None else f"{row.cost:.2f} {pricing.currency}".rstrip()
 
 
 def _print_silent(accounts: ClusterAccounts) -> None:

@@ -58,12 +58,13 @@ class ShareSample(Struct, frozen=True, kw_only=True):
     mig: MigSample | None = None
     cores_percent: int | None = 0
     held: Mapping[str, int] = {}
-    spilled: int = 0
-    hosted: int = 0
+    """Empty where it is not known; the same holds for None in the fields that follow."""
+    spilled: int | None = 0
+    hosted: int | None = 0
     """The part of `spilled` that it has to keep on the host."""
     peak: int | None = 0
     """None where nothing records it: a whole GPU or MIG device, or one shared by time alone."""
-    refusals: int = 0
+    refusals: int | None = 0
     busy_s: float | None = 0.0
     busy_is_whole: bool = True
     """Whether `busy_s` is all of its GPU time. That of a container without a share of time is measured only while a
@@ -91,7 +92,7 @@ class ShareSample(Struct, frozen=True, kw_only=True):
     @property
     def borrowed(self) -> int | None:
         """What it uses beyond what is guaranteed to it."""
-        return None if self.used is None else max(0, self.used - self.guaranteed)
+        return max(0, self.used - self.guaranteed) if self.used is not None and self.guaranteed else None
 
 
 class GpuSample(Struct, frozen=True, kw_only=True):

@@ -98,6 +98,17 @@ async def counted(tmp_path: Path) -> Counted:
     return counted
 
 
+async def test_compute_that_is_not_measured_is_a_gap_and_no_zero(tmp_path: Path) -> None:
+    """As of a MIG device, or a GPU that is shared by time alone."""
+    counted = Counted(tmp_path)
+    await counted.runs("web", ComputePolicy.NONE)
+    await counted.accountant.reconcile()
+    await counted.passes(20)
+    assert counted.value("compute", "requested") > 0 and counted.value("compute", "observed") == 0
+    assert not counted.series("compute", "used") and not counted.series("compute", "lent")
+    assert counted.value("memory", "used") == 0, "its memory is known"
+
+
 async def test_what_a_workload_holds_is_served(counted: Counted) -> None:
     await counted.passes(20)
     assert counted.value("default", "Pod", "web", "memory", "requested") == 10

@@ -39,8 +39,10 @@ def test_memory_and_compute_are_parts_of_a_gpu_by_time() -> None:
     book = observed((10, [holds(gib=4, cores=50, used_bytes=GIB, busy_s={"main": 2.0})]))
     assert amounts(book) == Amounts(
         memory_requested=2.5,
+        memory_observed=2.5,
         memory_used=0.625,
         compute_requested=5,
+        compute_observed=5,
         compute_used=2,
         compute_lent=3,
         gib_requested=40,
@@ -68,6 +70,25 @@ def test_parts_of_a_gpu_with_more_grants_than_it_has_shrink() -> None:
 def test_use_that_is_not_known_is_neither_borrowed_nor_lent() -> None:
     found = amounts(observed((10, [holds(cores=50)])))
     assert (found.compute_requested, found.compute_used, found.compute_lent) == (5, 0, 0)
+
+
+def test_a_use_that_was_never_known_is_no_figure_and_one_that_was_is_of_that_part() -> None:
+    never = amounts(observed((10, [holds(cores=50)])))
+    for of in ("memory", "compute", "gib"):
+        assert never.figure(of, "used") is None is never.figure(of, "borrowed")
+        assert never.figure(of, "requested")
+    assert never.figure("compute", "lent") is None and never.figure("compute", "observed") == 0
+    of_mig = amounts(observed((10, [holds(cores=50, used_bytes=0)])))
+    assert (of_mig.figure("memory", "used"), of_mig.figure("compute", "used")) == (0, None)
+    later = amounts(observed((10, [holds(cores=50)]), (5, [holds(cores=50, used_bytes=0, busy_s={"main": 1.0})])))
+    assert (later.figure("compute", "requested"), later.figure("compute", "observed")) == (7.5, 2.5)
+    assert (later.figure("compute", "used"), later.figure("compute", "lent")) == (1, 1.5)
+
+
+def test_a_gpu_of_unknown_memory_has_no_use_of_it() -> None:
+    book = AccountBook()
+    book.observe({"GPU-0": AccountedGpu("T4", 0)}, [holds(used_bytes=GIB)], passed_s=10, now=1000)
+    assert amounts(book).figure("memory", "used") is None
 
 
 def test_a_whole_gpu_is_used_as_the_driver_says() -> None:

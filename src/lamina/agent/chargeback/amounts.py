@@ -57,13 +57,16 @@ def fitting(parts: Sequence[float]) -> list[float]:
 
 
 class Amounts(Struct, frozen=True, kw_only=True, omit_defaults=True):
-    """`compute_used` is always `compute_requested` and what was borrowed, less what was lent, where use is known."""
+    """What is observed is the part of what was requested whose use was known; without any, use is not known. What is
+    used is always what is observed and what was borrowed, less what was lent."""
 
     memory_requested: float = 0.0
+    memory_observed: float = 0.0
     memory_used: float = 0.0
     memory_borrowed: float = 0.0
     """Used beyond the request."""
     compute_requested: float = 0.0
+    compute_observed: float = 0.0
     compute_used: float = 0.0
     compute_borrowed: float = 0.0
     """Used beyond the request."""
@@ -72,6 +75,15 @@ class Amounts(Struct, frozen=True, kw_only=True, omit_defaults=True):
     gib_requested: float = 0.0
     gib_used: float = 0.0
     gib_borrowed: float = 0.0
+
+    def figure(self, of: str, name: str) -> float | None:
+        """A figure of `memory`, `compute` or `gib`; None for one of a use that is not known."""
+        if name not in ("requested", "observed") and not (
+            self.compute_observed if of == "compute" else self.memory_observed
+        ):
+            return None
+        value: float = getattr(self, f"{of}_{name}")
+        return value
 
     def plus(self, other: "Amounts") -> "Amounts":
         return Amounts(**{name: getattr(self, name) + getattr(other, name) for name in FIGURES})

@@ -153,23 +153,19 @@ class AccountBook:
         memory = memory_parts([each.memory_bytes for each in on_gpu], gpu)
         asked = [each.cores / 100 or part for each, part in zip(on_gpu, memory, strict=True)]
         compute = fitting(asked)
-        held = memory_parts([each.used_bytes or 0 for each in on_gpu], gpu) if gpu.memory_bytes else [0.0] * len(on_gpu)
+        known = [bool(gpu.memory_bytes) and each.used_bytes is not None for each in on_gpu]
+        held = memory_parts([each.used_bytes or 0 for each in on_gpu], gpu)
         worked = [self._worked(each, passed, busy) for each in on_gpu]
         used = fitting([part or 0.0 for part in worked])
         for place, sample in enumerate(on_gpu):
-            of_compute = (
-                _compute(compute[place], used[place])
-                if worked[place] is not None
-                else {"compute_requested": compute[place]}
-            )
-            of_memory = {
-                "requested": memory[place],
-                "used": held[place],
-                "borrowed": max(0.0, held[place] - memory[place]),
-            }
+            of_compute = _figures(compute[place], None if worked[place] is None else used[place])
+            if worked[place] is not None:
+                of_compute["lent"] = max(0.0, compute[place] - used[place])
+            of_memory = _figures(memory[place], held[place] if known[place] else None)
+            parts = {f"memory_{name}": part for name, part in of_memory.items()}
+            parts |= {f"compute_{name}": part for name, part in of_compute.items()}
             gib = gpu.memory_bytes / _GIB
-            parts = {f"memory_{name}": part for name, part in of_memory.items()} | of_compute
-            parts |= {f"gib_{name}": part * gib for name, part in of_memory.items()}
+            parts |= {f"gib_{name}": part * gib for name, part in of_memory.items() if name != "observed"}
             self._add(sample, gpu.model, Amounts(**{name: part * passed for name, part in parts.items()}))
         return GpuTime(
             capacity=passed,
@@ -241,12 +237,15 @@ class AccountBook:
         self._past[key] = Account(key, before.amounts.plus(account.amounts), account.seen_at)
 
 
-def _compute(requested: float, used: float) -> dict[str, float]:
+def _figures(requested: float, used: float | None) -> dict[str, float]:
+    """What a pod has of a GPU; `used` is None where that is not known."""
+    if used is None:
+        return {"requested": requested}
     return {
-        "compute_requested": requested,
-        "compute_used": used,
-        "compute_borrowed": max(0.0, used - requested),
-        "compute_lent": max(0.0, requested - used),
+        "requested": requested,
+        "observed": requested,
+        "used": used,
+        "borrowed": max(0.0, used - requested),
     }
 
 

@@ -38,7 +38,8 @@ class Window(Struct, frozen=True, array_like=True):
     """`busy_s` are the seconds in which containers used up to 5, 10, ... 100 percent of a GPU's time."""
 
     began_at: float
-    memory_peak: int = 0
+    memory_peak: int | None = None
+    """None where no use of memory was known."""
     busy_s: tuple[float, ...] = (0.0,) * BUCKETS
 
     def with_use(self, use: MomentaryUse, passed: float) -> "Window":
@@ -46,7 +47,11 @@ class Window(Struct, frozen=True, array_like=True):
         if use.busy_percent is not None:
             percent = min(max(use.busy_percent, 0.0), 100.0)
             busy[max(0, -int(-percent * BUCKETS // 100) - 1)] += passed
-        return Window(self.began_at, max(self.memory_peak, use.memory_bytes or 0), tuple(busy))
+        return Window(self.began_at, _larger(self.memory_peak, use.memory_bytes), tuple(busy))
+
+
+def _larger(one: int | None, other: int | None) -> int | None:
+    return max((each for each in (one, other) if each is not None), default=None)
 
 
 class ContainerHistory(Struct, frozen=True, array_like=True):
@@ -58,9 +63,9 @@ class ContainerHistory(Struct, frozen=True, array_like=True):
     seen_at: float
 
     @property
-    def memory_peak(self) -> int:
-        """The most memory in bytes that one container had on a GPU."""
-        return max(self.present.memory_peak, self.before.memory_peak if self.before else 0)
+    def memory_peak(self) -> int | None:
+        """The most memory in bytes that one container had on a GPU; None where it is not known."""
+        return _larger(self.present.memory_peak, self.before.memory_peak if self.before else None)
 
     @property
     def observed_s(self) -> float:

@@ -133,7 +133,9 @@ def usage_samples(
         owner = owners.get(uid)
         used = [share.used for share in of_pod]
         own = [share.busy_percent for share in of_pod if share.enforcer == "whole"]
-        counted = all(share.enforcer in ("facade", "driver") and share.busy_is_whole for share in of_pod)
+        counters = {share.container: share.busy_s for share in of_pod if share.busy_s is not None}
+        by_facade = all(share.enforcer in ("facade", "driver") and share.busy_is_whole for share in of_pod)
+        counted = by_facade and len(counters) == len({share.container for share in of_pod})
         yield UsageSample(
             namespace=of_pod[0].namespace,
             pod_uid=uid,
@@ -141,7 +143,7 @@ def usage_samples(
             memory_bytes=_larger([(share.init, share.guaranteed) for share in of_pod]),
             cores=_larger([(share.init, share.cores_percent or 0) for share in of_pod]),
             used_bytes=None if None in used else sum(each or 0 for each in used),
-            busy_s={share.container: share.busy_s or 0.0 for share in of_pod} if counted else None,
+            busy_s=counters if counted else None,
             marks=None if counted else _marks(of_pod),
             busy_percent=max((percent for percent in own if percent is not None), default=None),
             workload=owner.workload,
@@ -164,7 +166,8 @@ def uses(shares: Sequence[ShareSample], found: Sequence[UsageSample]) -> Iterato
         of = workloads.get(share.pod_uid)
         if of is not None and share.enforcer in ("facade", "driver", "whole"):
             key = HistoryKey(share.namespace, of.kind, of.name, share.container)
-            yield MomentaryUse(key, max(share.peak or 0, share.used or 0), share.busy_percent)
+            known = [each for each in (share.peak, share.used) if each is not None]
+            yield MomentaryUse(key, max(known, default=None), share.busy_percent)
 
 
 def _larger(amounts: Sequence[tuple[bool, int]]) -> int:

@@ -108,8 +108,9 @@ def share_samples(
         enforcer: Enforcer = "driver" if name in driver_limited else "facade"
         with aside.around("metrics of a container", f"{bound.namespace}/{bound.pod}, container {bound.container}"):
             for sample in _shares_of(bound, paths, devices, enforcer):
-                if sample.enforcer == enforcer and sample.busy_is_whole:  # NVML knows what the others did lately
-                    percent = rates.percent((name, sample.gpu), sample.busy_s or 0.0, now)
+                measured = sample.enforcer == enforcer and sample.busy_is_whole
+                if measured and sample.busy_s is not None:  # NVML knows what the others did lately
+                    percent = rates.percent((name, sample.gpu), sample.busy_s, now)
                     sample = msgspec.structs.replace(sample, busy_percent=percent)
                 found.append(msgspec.structs.replace(sample, pod_uid=bound.pod_uid, init=_ends_first(bound)))
     rates.keep(names)
@@ -191,8 +192,8 @@ def _share(
     node: str, bound: Bound, place: int, limit: DeviceLimit, usage: Usage | None, enforcer: Enforcer
 ) -> ShareSample:
     device = next((one for one in usage.devices if one.uuid == limit.uuid), None) if usage else None
-    held = dict.fromkeys(KINDS, 0) | {"foreign": 0 if device is None else device.orphaned}
-    for process in usage.processes if usage else ():
+    held = {} if device is None else dict.fromkeys(KINDS, 0) | {"foreign": device.orphaned}
+    for process in usage.processes if usage and device else ():
         for kind, size in process.held.get(limit.uuid, {}).items():
             held[kind] += size
     return ShareSample(
@@ -207,22 +208,22 @@ def _share(
         request=limit.guaranteed,
         cores_percent=limit.cores_percent,
         held=held,
-        spilled=device.spilled if device else 0,
-        hosted=device.hosted if device else 0,
-        peak=device.peak if device else 0,
-        refusals=device.refusals if device else 0,
-        busy_s=device.busy_ns / _NS if device else 0.0,
+        spilled=device.spilled if device else None,
+        hosted=device.hosted if device else None,
+        peak=device.peak if device else None,
+        refusals=device.refusals if device else None,
+        busy_s=device.busy_ns / _NS if device else None,
         busy_is_whole=limit.compute_policy.by_time,
         busy_percent=None,
         used_at=device.used_at_ns / _NS if device and device.used_at_ns is not None else None,
-        waited_s=device.waited_ns / _NS if device else 0.0,
+        waited_s=device.waited_ns / _NS if device else None,
     )
 
 
 def _undivided(bound: Bound, place: int, uuid: str, devices: DeviceReadings) -> ShareSample:
     """A container with a whole GPU or MIG device, or one of several that share it by time alone or by MPS."""
     reading, part, own = devices.readings.get(uuid, GpuReading()), devices.parts.get(uuid), uuid not in devices.shared
-    used = reading.used_bytes or 0 if own else (devices.shared[uuid] or {}).get(bound.pod_uid)
+    used = reading.used_bytes if own else (devices.shared[uuid] or {}).get(bound.pod_uid)
     may = _allowed(uuid, devices)
     return ShareSample(
         node=devices.node,

@@ -6,7 +6,6 @@ from typing import TypeVar
 from prometheus_client.core import CounterMetricFamily, GaugeMetricFamily
 from prometheus_client.metrics_core import Metric
 
-from lamina.agent.chargeback.amounts import Amounts
 from lamina.agent.chargeback.book import Account, BookState, BusyCounter
 from lamina.agent.chargeback.histories import ContainerHistory
 from lamina.configuration import Config
@@ -17,8 +16,8 @@ from lamina.dialects.samples import GpuSample, MigSample, ShareSample
 from lamina.ports.set_aside import SetAside
 
 _PARTS = {
-    "memory": ("requested", "used", "borrowed"),
-    "compute": ("requested", "used", "borrowed", "lent"),
+    "memory": ("requested", "observed", "used", "borrowed"),
+    "compute": ("requested", "observed", "used", "borrowed", "lent"),
 }
 _GIB = ("requested", "used", "borrowed")
 
@@ -61,15 +60,16 @@ def _families(
         of = (node, *((known | {"value": key.workload})[each] for each in labels), key.model)
         for part, figures in _PARTS.items():
             for figure in figures:
-                gpus.add_metric((*of, part, figure), _amount(account.amounts, f"{part}_{figure}"))
+                _add_known(gpus, (*of, part, figure), account.amounts.figure(part, figure))
         for figure in _GIB:
-            memory.add_metric((*of, figure), _amount(account.amounts, f"gib_{figure}"))
+            _add_known(memory, (*of, figure), account.amounts.figure("gib", figure))
     return gpus, memory
 
 
-def _amount(amounts: Amounts, name: str) -> float:
-    value: float = getattr(amounts, name)
-    return value
+def _add_known(metric: CounterMetricFamily, labels: tuple[str, ...], value: float | None) -> None:
+    """What is not known has no sample."""
+    if value is not None:
+        metric.add_metric(labels, value)
 
 
 def price_family(node: str, models: Iterable[str], pricing: Pricing) -> GaugeMetricFamily:
@@ -121,7 +121,8 @@ def history_families(node: str, histories: Iterable[ContainerHistory]) -> list[G
     )
     for history in histories:
         of = (node, *history.key)
-        peak.add_metric(of, history.memory_peak)
+        if history.memory_peak is not None:
+            peak.add_metric(of, history.memory_peak)
         observed.add_metric(of, history.observed_s)
         for quantile in _QUANTILES:
             percent = history.compute_percent(quantile)
@@ -157,9 +158,9 @@ def _of_shares(prefix: str, who: str) -> tuple[MetricFamily[ShareSample], ...]:
     """The families about what `who` may use of a GPU, and uses."""
     return (
         gauge(f"{prefix}_memory_limit_bytes", f"Memory of the GPU that the {who} may use.",
-              lambda s: s.limit),
+              lambda s: s.limit or None),
         gauge(f"{prefix}_memory_request_bytes", f"Memory of the GPU that is guaranteed to the {who}.",
-              lambda s: s.guaranteed),
+              lambda s: s.guaranteed or None),
         gauge(f"{prefix}_memory_borrowed_bytes",
               f"Memory that the {who} uses beyond what is guaranteed to it.", lambda s: s.borrowed),
         gauge(f"{prefix}_memory_hosted_bytes",
@@ -196,7 +197,7 @@ OWN = NodeMetrics(
             ("node", "gpu", "index", "model"),
             lambda s: (s.node, s.uuid, str(s.index), s.model),
             (
-                gauge("lamina_gpu_memory_bytes", "Memory of the GPU.", lambda s: s.memory_bytes),
+                gauge("lamina_gpu_memory_bytes", "Memory of the GPU.", lambda s: s.memory_bytes or None),
                 gauge("lamina_gpu_memory_used_bytes", "Memory in use by all processes.",
                       lambda s: s.reading.used_bytes),
                 gauge("lamina_gpu_utilization_percent", "Share of recent time in which a kernel ran.",

@@ -15,8 +15,8 @@ def _schedule_policy(sample: GpuSample) -> int:
 
 
 def _memory_utilization(sample: GpuSample) -> float | None:
-    total = sample.reading.total_bytes
-    return 100 * (sample.reading.used_bytes or 0) / total if total else None
+    total, used = sample.reading.total_bytes, sample.reading.used_bytes
+    return 100 * used / total if total and used is not None else None
 
 
 def _milliwatts(sample: GpuSample) -> float | None:
@@ -34,7 +34,7 @@ NODE = NodeMetrics(
                 gauge("cce_gpu_memory_utilization", "Share of the memory in use, in percent.", _memory_utilization),
                 gauge("cce_gpu_memory_used", "Memory in use, in bytes.", lambda s: s.reading.used_bytes),
                 gauge("cce_gpu_memory_free", "Free memory, in bytes.", lambda s: s.reading.free_bytes),
-                gauge("cce_gpu_memory_total", "Memory of the GPU, in bytes.", lambda s: s.memory_bytes),
+                gauge("cce_gpu_memory_total", "Memory of the GPU, in bytes.", lambda s: s.memory_bytes or None),
                 gauge("cce_gpu_temperature", "Temperature of the GPU, in degrees Celsius.",
                       lambda s: s.reading.temperature_c),
                 gauge("cce_gpu_power_usage", "Power that the GPU draws, in milliwatts.", _milliwatts),
@@ -51,13 +51,13 @@ NODE = NodeMetrics(
             ("node", "namespace", "pod", "container", "gpu_id"),
             lambda s: (s.node, s.namespace, s.pod, s.container, s.gpu),
             (
-                gauge("xgpu_memory_total", "Memory that the container may use, in bytes.", lambda s: s.limit),
+                gauge("xgpu_memory_total", "Memory that the container may use, in bytes.", lambda s: s.limit or None),
                 gauge("xgpu_memory_used", "Memory that the container uses, in bytes.", lambda s: s.used),
                 gauge("xgpu_core_percentage_total", "The container's share of the GPU's time; 0 if it requested none.",
                       lambda s: s.cores_percent),
                 gauge("xgpu_core_percentage_used", "GPU time of the container over the last seconds, in percent.",
                       lambda s: s.busy_percent),
-                gauge("gpu_pod_memory_total", "The same as xgpu_memory_total.", lambda s: s.limit),
+                gauge("gpu_pod_memory_total", "The same as xgpu_memory_total.", lambda s: s.limit or None),
                 gauge("gpu_pod_memory_used", "The same as xgpu_memory_used.", lambda s: s.used),
                 gauge("gpu_pod_core_percentage_total", "The same as xgpu_core_percentage_total.",
                       lambda s: s.cores_percent),

@@ -82,6 +82,8 @@ def advise_shares(
         history = use.histories.get(owner)
         if history is None or history.observed_s < min_s or held.share.mode is Mode.MIG:
             continue
+        if history.memory_peak_mib is None:
+            continue
         found[owner] = _with_share(found.get(owner), owner, history, held, capacity.get(held.share.gpu, 0))
     gaining = [advice for advice in found.values() if advice.memory_gain > 0 or advice.compute_gain > 0]
     return sorted(gaining, key=lambda advice: -max(advice.memory_gain, advice.compute_gain))
@@ -134,14 +136,15 @@ def _with_share(
     size, share = held.container.size, held.share
     memory = size.memory_mib if size else share.memory_mib
     cores = 100 if share.mode is Mode.WHOLE else size.cores if size else share.cores
-    memory_advised = min(memory, _rounded(history.memory_peak_mib * _MEMORY_ROOM, _MEMORY_STEP_MIB))
+    peak_mib = history.memory_peak_mib or 0
+    memory_advised = min(memory, _rounded(peak_mib * _MEMORY_ROOM, _MEMORY_STEP_MIB))
     known = history.compute_percent
     cores_advised = cores if known is None else min(cores, _rounded(known * _COMPUTE_ROOM, _COMPUTE_STEP))
     return ShareAdvice(
         **owner._asdict(),
         shares=1 + (before.shares if before else 0),
         memory_mib=max(memory, before.memory_mib if before else 0),
-        memory_peak_mib=history.memory_peak_mib,
+        memory_peak_mib=peak_mib,
         memory_advised_mib=max(memory_advised, before.memory_advised_mib if before else 0),
         cores=max(cores, before.cores if before else 0),
         compute_percent=known,

@@ -26,7 +26,7 @@ class PastUse(NamedTuple):
     """The most that one container used of a GPU. `compute_percent` is what it stayed below for 99 % of the time; None
     if it is not known."""
 
-    memory_peak_mib: int = 0
+    memory_peak_mib: int | None = None
     compute_percent: float | None = None
     observed_s: float = 0.0
 
@@ -54,7 +54,7 @@ class UseOverTime:
         owner = HistoryOwner(labels["namespace"], labels["kind"], labels["workload"], labels["container"])
         known = self.histories.get(owner, PastUse())
         if name == "lamina_history_memory_peak_bytes":
-            known = known._replace(memory_peak_mib=max(known.memory_peak_mib, -int(-value // MIB)))
+            known = known._replace(memory_peak_mib=max(known.memory_peak_mib or 0, -int(-value // MIB)))
         elif name == "lamina_history_observed_seconds":
             known = known._replace(observed_s=known.observed_s + value)
         elif name == "lamina_history_compute_percent" and labels["quantile"] == _QUANTILE:

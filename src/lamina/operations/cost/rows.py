@@ -16,7 +16,8 @@ _HOUR_S = 3600
 class CostRow(Struct, frozen=True, kw_only=True, rename="camel"):
     """GPU-hours of memory and of compute, GiB-hours, and the cost of what was requested.
 
-    `cost` is None where a GPU of the row has no price. A figure that does not apply is 0.
+    `cost` is None where a GPU of the row has no price, and another figure where it is not known or does not apply.
+    What was observed is the part of the request whose use is known: what was used, borrowed and lent is of that part.
     """
 
     namespace: str = ""
@@ -25,15 +26,17 @@ class CostRow(Struct, frozen=True, kw_only=True, rename="camel"):
     label: str = ""
     """The value of the label."""
     memory_requested: float = 0.0
-    memory_used: float = 0.0
-    memory_borrowed: float = 0.0
+    memory_observed: float = 0.0
+    memory_used: float | None = None
+    memory_borrowed: float | None = None
     compute_requested: float = 0.0
-    compute_used: float = 0.0
-    compute_borrowed: float = 0.0
-    compute_lent: float = 0.0
+    compute_observed: float = 0.0
+    compute_used: float | None = None
+    compute_borrowed: float | None = None
+    compute_lent: float | None = None
     gib_requested: float = 0.0
-    gib_used: float = 0.0
-    gib_borrowed: float = 0.0
+    gib_used: float | None = None
+    gib_borrowed: float | None = None
     cost: float | None = None
 
 
