@@ -10,6 +10,7 @@ from docs.generate.fields import fields
 from docs.generate.markdown import code, page, paragraph, sentence, table
 from lamina.configuration.form import form
 from lamina.configuration.importers import (
+    chart_values,
     hami,
     nvidia_plugin,
     unversioned,
@@ -59,8 +60,8 @@ _FILES = (
     ("`nodeconfig`", "`config.json` in `kube-system/volcano-vgpu-node-config`, or HAMi's", "`nodeconfig`"),
     (
         "values of a chart",
-        "4paradigm's vGPU scheduler",
-        "the [values](#4paradigms-chart) that are keys of the configuration",
+        "4paradigm's vGPU scheduler, HAMi, NVIDIA's and Volcano's device plugins",
+        "the [values](#4paradigms-chart) that are keys of the configuration, those below, and files among the values",
     ),
 )
 _UNREAD = """
@@ -77,7 +78,7 @@ and actions that are not in it have no counterpart.
 _VALUES = """
 ### Values of other charts: what takes their place
 
-`lamina install` refuses these values with the same answers.
+`lamina install` refuses those of them that are not values of Lamina's chart too, with the same answers.
 """
 _PARADIGM = """
 The values of 4paradigm's chart are read as they are spelled there, at the top of the file.
@@ -103,7 +104,7 @@ def pages() -> Iterator[tuple[str, str]]:
     parts += ["## Files of other systems", _PUBLISHED, table(("file", "where it is published", "becomes"), _FILES)]
     parts += [_UNREAD, table(("key", "why"), _answers(nvidia_plugin.IGNORED))]
     parts += [_SCHEDULER, table(("Volcano", "Lamina"), _of_scheduler())]
-    parts += [_VALUES, table(("value", "Lamina"), _answers(values_of_others.REPLACED | values_of_others.SAME_NAME))]
+    parts += [_VALUES, table(("value", "Lamina"), _values())]
     yield (
         "configuration-imported.md",
         page("Imported configurations", "src/lamina/configuration/importers", *parts),
@@ -185,6 +186,12 @@ def _of_scheduler() -> Iterator[tuple[str, str]]:
     yield from _answers({f"action {name}": answer for name, answer in volcano_scheduler.ACTIONS.items()})
     yield from _answers({f"plugin {name}": answer for name, answer in volcano_scheduler.PLUGINS.items()})
     yield from _answers(volcano_scheduler.DEVICESHARE)
+
+
+def _values() -> Iterator[tuple[str, str]]:
+    yield from ((code(path), f"Is {code(ours)}") for path, ours in chart_values.MOVED.items())
+    answers = values_of_others.REPLACED | values_of_others.CONVERTED
+    yield from _answers({path: answer for path, answer in answers.items() if path not in chart_values.MOVED})
 
 
 def _answers(answers: Mapping[str, str]) -> Iterator[tuple[str, str]]:

@@ -4,13 +4,16 @@ import html
 import json
 from typing import Any
 
+import msgspec
 import pytest
 import yaml
 
 from lamina.configuration import DEFAULT, load
+from lamina.configuration.form import form
 from lamina.configuration.importers import volcano_scheduler
+from lamina.configuration.importers.chart_values import MOVED
 from lamina.configuration.importers.published import convert
-from lamina.configuration.importers.values_of_others import REPLACED, SAME_NAME
+from lamina.configuration.importers.values_of_others import CONVERTED, REPLACED
 from lamina.configuration.text import to_yaml
 from lamina.errors import BadInput
 from tests.configuration.odd_yaml import ODD_TEXTS
@@ -126,7 +129,7 @@ def test_volcanos_scheduler_gives_its_policy_and_an_answer_to_the_rest() -> None
     )
     answered = [note.partition(":")[0] for note in found.notes]
     assert answered == [
-        "action enqueue", "action allocate", "action backfill", "plugin priority", "plugin gang",
+        "action enqueue", "action allocate", "action backfill, plugin priority", "plugin gang",
         "deviceshare.VGPUEnable", "plugin ours",
     ]  # fmt: skip
     assert "plugin ours: nothing takes its place" in found.notes
@@ -188,6 +191,11 @@ def test_all_objects_of_a_manifest_make_one_configuration() -> None:
     assert convert(json.dumps(listed), "f").config == found.config
 
 
+def test_a_manifest_without_a_configuration_is_refused() -> None:
+    daemon = json.dumps({"apiVersion": "apps/v1", "kind": "DaemonSet", "metadata": {"name": "plugin"}})
+    assert refusal(f"{daemon}\n---\n{daemon}") == "f: none of its 2 objects is a ConfigMap with a configuration"
+
+
 def test_files_that_contradict_each_other_are_refused() -> None:
     other = json.dumps({"nvidia": VOLCANOS | {"deviceSplitCount": 9}})
     both = config_map("a", one=json.dumps({"nvidia": VOLCANOS}), two=other)
@@ -219,9 +227,8 @@ def test_the_values_of_4paradigms_chart_are_converted_and_the_others_are_answere
         'nvidianodeSelector: {gpu: "on"}}',
         "c",
     )
-    answers = REPLACED | SAME_NAME
-    rows = ("version", "mluResourceName", "imagePullSecrets", "scheduler.kubeScheduler", "scheduler.tolerations",
-            "scheduler.patch", "devicePlugin")  # fmt: skip
+    answers = REPLACED | CONVERTED
+    rows = ("version", "mluResourceName", "scheduler.kubeScheduler", "scheduler.patch", "devicePlugin.image")
     assert found.notes == tuple(f"{row}: {answers[row]}" for row in rows)
 
 
@@ -233,7 +240,66 @@ def test_both_names_of_cores_are_accepted_in_values(name: str) -> None:
 
 def test_a_value_without_an_answer_is_refused_by_name() -> None:
     assert refusal(VALUES + "resorceName: x\n").startswith("f: unknown key resorceName; did you mean resourceName?")
-    assert "unknown key defaultMen in scheduler" in refusal("{nameOverride: '', scheduler: {defaultMen: 1}}")
+    for section, key in (("scheduler", "defaultMen"), ("devicePlugin", "deviceSplitCoun")):
+        for other in ("", "nameOverride: '', "):
+            assert f"unknown key {key} in {section}" in refusal(f"{{{other}{section}: {{{key}: 1}}}}")
+
+
+HAMIS_VALUES = """
+global: {imageTag: v2.10.0}
+schedulerName: hami-scheduler
+metaxsGPUTopologyAware: "false"
+scheduler:
+  overwriteEnv: "true"
+  defaultSchedulerPolicy: {nodeSchedulerPolicy: binpack, gpuSchedulerPolicy: spread}
+devicePlugin:
+  enabled: true
+  nvidiaNodeSelector: {gpu: "on"}
+  preConfiguredDeviceMemory: 131072
+  nodeConfiguration:
+    config: '{"nodeconfig": [{"name": "n", "devicesplitcount": 3}]}'
+devices:
+  nvidia: {gpuCorePolicy: force, libCudaLogLevel: 1}
+  ascend: {enabled: true}
+device-config:
+  content: ""
+"""
+
+
+def test_the_values_of_hamis_chart_are_moved_to_hamis_keys() -> None:
+    found = convert(HAMIS_VALUES, "f")
+    assert found.config == load(
+        "hami: {overwriteEnv: true, nodeSchedulerPolicy: binpack, gpuSchedulerPolicy: spread, gpuCorePolicy: force,"
+        " preConfiguredDeviceMemory: 131072}\n"
+        'nodes: {selector: {gpu: "on"}}\nnodeconfig: [{name: n, devicesplitcount: 3}]',
+        "c",
+    )
+    assert [note.partition(":")[0] for note in found.notes] == [
+        "global", "metaxsGPUTopologyAware, devices", "devicePlugin.enabled",
+    ]  # fmt: skip
+    content = HAMIS_VALUES.replace('content: ""', 'content: "nvidia: {deviceSplitCount: 7}"')
+    assert convert(content, "f").config == convert(HAMIS_VALUES + "deviceSplitCount: 7", "f").config
+    assert convert(content, "f").config.sharing.slots == 7
+
+
+def test_files_among_the_values_of_nvidias_and_volcanos_charts_are_read() -> None:
+    values = {"config": {"map": {"default": TWICE, "a.b": "version: v1"}, "default": "a.b", "name": ""}, "gfd": {}}
+    found = convert(json.dumps(values), "f")
+    native = found.config.native_devices
+    assert (list(native.configs), native.default) == (["default", "a.b"], "a.b")
+    assert any(note.startswith("a.b: applies to nodes whose label") for note in found.notes)
+    assert refusal('{"config": {"map": {"a": "version: v3"}}}') == "f, config.map.a: unknown version: v3"
+    chart = {
+        "namespace": "kube-system",
+        "deviceConfig": {"nvidia": VOLCANOS},
+        "nodeConfig": {"configs": [{"name": "n"}]},
+    }
+    assert convert(json.dumps(chart), "f").config == load(LIKE_VOLCANOS + "nodeconfig: [{name: n}]", "c")
+
+
+def test_values_of_other_charts_are_no_groups_of_the_configuration() -> None:
+    groups = {field.encode_name for field in msgspec.structs.fields(form().configuration)}
+    assert not groups & {row.partition(".")[0] for row in (*REPLACED, *CONVERTED, *MOVED)}
 
 
 def test_our_own_configuration_is_read_as_it_stands() -> None:

@@ -32,7 +32,7 @@ def convert(
         Path,
         typer.Argument(
             help="A configuration, or a file of another system: of NVIDIA's device plugin, of Volcano's scheduler or "
-            "device plugin, of HAMi, or the values of 4paradigm's chart. ConfigMaps with them are read too."
+            "device plugin, of HAMi, or the values of their charts. ConfigMaps with them are read too."
         ),
     ],
 ) -> None:

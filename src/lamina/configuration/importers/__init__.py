@@ -5,6 +5,7 @@ unversioned       a document without apiVersion, in which these keys and the val
 hami              HAMi's device configuration and its list of nodes
 volcano           Volcano's device configuration
 published         files of other systems as those publish them, which only commands read
-nvidia_plugin, volcano_scheduler, devices, values_of_others
+nvidia_plugin, volcano_scheduler, devices, chart_values
                   their forms: what is taken from each, and an answer to the rest
+values_of_others  answers to values of other charts
 """

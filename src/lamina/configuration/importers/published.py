@@ -4,7 +4,7 @@
     actions, tiers                  the configuration of Volcano's scheduler
     nvidia: {...}                   the device configuration of HAMi or of Volcano's device plugin
     nodeconfig: [...]               their settings of single nodes
-    scheduler, devicePlugin, ...    the values of 4paradigm's chart
+    scheduler, devicePlugin, ...    the values of their charts
 
 Each is turned into a document that `unversioned` reads. What has no counterpart is answered by name: by a note that
 says what takes its place, or, where it could be a misspelled key, by a refusal. Lamina does not read these files as a
@@ -15,10 +15,11 @@ from collections.abc import Callable, Iterable, Iterator, Mapping
 from typing import Any, NamedTuple
 
 from lamina.configuration.config_map import text_in
-from lamina.configuration.importers import devices, nvidia_plugin, unversioned, values_of_others, volcano_scheduler
+from lamina.configuration.importers import chart_values, devices, nvidia_plugin, unversioned, volcano_scheduler
+from lamina.configuration.importers.tables import join
 from lamina.configuration.nvidia.choice import NAMED_DEFAULT
 from lamina.configuration.text import load
-from lamina.configuration.yaml_documents import load_documents, load_mapping, shown
+from lamina.configuration.yaml_documents import load_documents, load_mapping
 from lamina.core.component_names import API_VERSION
 from lamina.core.config import CONFIG_MAP_KEY, Config
 from lamina.errors import BadInput
@@ -54,7 +55,7 @@ FORMS = (
     _Form("a file of NVIDIA's device plugin", nvidia_plugin.is_meant, nvidia_plugin.read),
     _Form("a configuration of Volcano's scheduler", volcano_scheduler.is_meant, volcano_scheduler.read),
     _Form("a device configuration", devices.is_meant, devices.read),
-    _Form("values of another chart", values_of_others.is_meant, values_of_others.read),
+    _Form("values of another chart", chart_values.is_meant, chart_values.read),
 )
 
 
@@ -65,11 +66,13 @@ def convert(text: str, where: str) -> Conversion:
         return Conversion(load(_own_text(documents, text), where))
     parts = [part for each in documents for part in _parts(each, where)]
     titles = tuple(part.title for part in parts if part.title)
+    if not titles and len(documents) > 1 and all("kind" in each for each in documents):
+        raise BadInput(f"{where}: none of its {len(documents)} objects is a ConfigMap with a configuration")
     if not titles:
         return Conversion(load(text, where))
     merged: dict[str, Any] = {}
     for part in parts:
-        _merge(merged, part.document, f"{where}: ")
+        join(merged, part.document, f"{where}: ")
     notes = tuple(dict.fromkeys(" ".join(note.split()) for part in parts for note in part.notes))
     return Conversion(unversioned.read(merged, where), titles, notes)
 
@@ -130,17 +133,3 @@ def _name(document: Mapping[str, Any]) -> str:
 
 def _mapping(value: Any) -> Mapping[str, Any]:
     return value if isinstance(value, dict) else {}
-
-
-def _merge(into: dict[str, Any], more: Mapping[str, Any], path: str) -> None:
-    """Raises BadInput if two files set the same to different values. Lists are joined."""
-    for key, value in more.items():
-        here = f"{path}{key}"
-        if isinstance(value, dict) and isinstance(into.get(key), dict):
-            _merge(into[key], value, f"{here}.")
-        elif isinstance(value, list) and isinstance(into.get(key), list):
-            into[key] = [*into[key], *(each for each in value if each not in into[key])]
-        elif key in into and into[key] != value:
-            raise BadInput(f"{here} is {shown(into[key])} in one file and {shown(value)} in another; keep one of them")
-        else:
-            into[key] = value

@@ -74,6 +74,28 @@ def put(ours: dict[str, Any], path: str, value: Any) -> None:
     ours[last] = ours[last] + value if isinstance(value, list) and last in ours else value
 
 
+def join(into: dict[str, Any], more: Mapping[str, Any], path: str) -> None:
+    """Add what another document says. Lists are joined. Raises BadInput, `path` first, if both set the same."""
+    for key, value in more.items():
+        here, other = f"{path}{key}", into.get(key)
+        if isinstance(value, dict) and isinstance(other, dict):
+            join(other, value, f"{here}.")
+        elif isinstance(value, list) and isinstance(other, list):
+            into[key] = [*other, *(each for each in value if each not in other)]
+        elif key in into and other != value:
+            raise BadInput(f"{here} is {shown(other)} in one file and {shown(value)} in another; keep one of them")
+        else:
+            into[key] = value
+
+
+def by_answer(answers: Mapping[str, str]) -> list[str]:
+    """Notes that give each answer once, after all names that have it."""
+    names: dict[str, list[str]] = {}
+    for name, answer in answers.items():
+        names.setdefault(answer, []).append(name)
+    return [f"{', '.join(each)}: {answer}" for answer, each in names.items()]
+
+
 def _field(attribute: str, key: Key, ours: type[Struct], prefix: str) -> Any:
     title = Meta(title=key.meaning or f"Is `{prefix}{key.ours}`.")
     if key.kind is not None and key.default is not UNSET:

@@ -1,11 +1,11 @@
 """Values of the charts that Lamina takes the place of, and what takes the place of each value.
 
 Source: the charts of 4paradigm's vGPU scheduler, HAMi and NVIDIA's device plugin, whose documents print commands such
-as `helm install --set devicePlugin.deviceSplitCount=10`. `lamina install` refuses them with these answers. A file of
-values is converted: those that are keys of the configuration are kept, and the answers to the others become notes.
+as `helm install --set devicePlugin.deviceSplitCount=10`. `lamina install` refuses them with these answers, and
+`chart_values` gives them when it converts a file of values.
 """
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 from typing import Any
 
 from lamina.configuration.importers.unversioned import CHART
@@ -13,7 +13,7 @@ from lamina.dialects.volcano.dialect import SCHEDULE_POLICY
 from lamina.errors import BadInput
 
 _CONFIGURATION = "set config.{}"
-_OF_CONFIGURATION = tuple(
+OF_CONFIGURATION = tuple(
     f"{section}.{key.theirs}".lstrip(".")
     for section, keys in CHART.items()
     for key in keys
@@ -22,7 +22,7 @@ _OF_CONFIGURATION = tuple(
 """These are keys of the configuration too."""
 _ELSEWHERE = "devices that are not NVIDIA's; Lamina leaves them alone"
 REPLACED: dict[str, str] = {
-    **{path: _CONFIGURATION.format(path) for path in _OF_CONFIGURATION},
+    **{path: _CONFIGURATION.format(path) for path in OF_CONFIGURATION},
     "scheduler.kubeScheduler.imageTag": "set scheduler.image.tag",
     "scheduler.kubeScheduler.image": "set scheduler.image.repository",
     "scheduler.kubeScheduler": "set scheduler.image.repository and scheduler.image.tag",
@@ -52,54 +52,70 @@ REPLACED: dict[str, str] = {
     "nameOverride": "Lamina's objects have fixed names",
     "fullnameOverride": "Lamina's objects have fixed names",
     "global": "Lamina's objects have no values for labels and annotations",
-    **dict.fromkeys(("mluResourceName", "mluResourceMem"), _ELSEWHERE),
-    **dict.fromkeys(("dcuResourceName", "dcuResourceMem", "dcuResourceCores"), _ELSEWHERE),
+    **{f"{kind}Resource{what}": _ELSEWHERE for kind in ("mlu", "dcu", "hcu") for what in ("Name", "Mem", "Cores")},
 }
 """By the path of the value, the more specific before the less."""
 
 
-SAME_NAME: dict[str, str] = {
-    f"scheduler.{key}": f"set scheduler.{key} when installing" for key in ("tolerations", "nodeSelector")
+_OWN = "Lamina's installation has values of its own; see docs/reference/chart-values.md"
+_AGENT = "the agent is the device plugin; set values of agent when installing"
+_BY_NAME = "the namespaces and labels that admission leaves alone are in docs/how-to/coexist.md"
+CONVERTED: dict[str, str] = {
+    **{
+        f"scheduler.{key}": f"set scheduler.{key} when installing"
+        for key in ("tolerations", "nodeSelector", "replicas", "resources")
+    },
+    **{
+        f"scheduler.{key}": _OWN
+        for key in (
+            *("nodeName", "nodeLabelSelector", "metricsBindAddress", "kubeQPS", "kubeBurst", "kubeTimeout"),
+            *("nodeLockRetryTimeout", "nodeLockExpire", "extenderHTTPTimeout", "livenessProbe", "leaderElect"),
+            *("podDisruptionBudget", "certManager", "networkPolicy", "serviceAccountName", "serviceMonitor"),
+            *("servicemonitor", "mutatingWebhookConfiguration", "webhook", "preExtenders", "postExtenders"),
+            *("maxCachePod", "metricsBindPort", "schedulerLogMaxCachePod", "schedulerLogServerBindAddress"),
+        )
+    },
+    "scheduler.forceOverwriteDefaultScheduler": "set config.schedulers",
+    "scheduler.admissionWebhook": _BY_NAME,
+    **{
+        f"devicePlugin.{key}": _AGENT
+        for key in (
+            *("enabled", "image", "imagePullPolicy", "monitor", "monitorimage", "monitorctrPath", "extraArgs"),
+            *("extraEnvs", "service", "libPath", "podAnnotations", "tolerations", "resources", "securityContext"),
+            *("updateStrategy", "hostPID", "hostPIDBroker", "hostNetwork", "gpuOperatorToolkitReady", "numaRefit"),
+            *("nodeConfiguration", "createRuntimeClass", "nvidiaHookPath", "nvidiaDriverRoot", "gdrcopyEnabled"),
+            *("gdsEnabled", "mofedEnabled", "autoValidatorDriver", "compatWithCPUManager", "deviceDiscoveryStrategy"),
+            *("initContainerSecurityContext", "kubeletRootDir", "nodeSelector", "serviceMonitor", "sockPath"),
+            *("vgpuMonitor", "preConfiguredDeviceType"),
+        )
+    },
+    **{
+        f"devicePlugin.{key}": "agents hand out devices by CDI alone"
+        for key in ("deviceListStrategy", "passDeviceSpecsEnabled")
+    },
+    **{
+        f"devicePlugin.{key}": _ELSEWHERE
+        for key in ("hygonimage", "hygondriver", "mlunodeSelector", "hygonnodeSelector")
+    },
+    **dict.fromkeys(
+        (
+            *("namespace", "namespaceOverride", "image", "resources", "nodeSelector", "affinity", "tolerations"),
+            *("podAnnotations", "podSecurityContext", "securityContext", "priorityClassName", "updateStrategy"),
+            *("platform", "openshift", "selinux", "rbac", "daemonset", "hostPaths", "logging", "monitor", "cdi", "mps"),
+            *("prometheus", "legacyMetrics", "mockDevicePlugin", "compatWithCPUManager", "allowDefaultNamespace"),
+            *("selectorLabelsOverride", "deviceDiscoveryStrategy", "nodeConfig", "deviceConfig", "config"),
+            *("gdrcopyEnabled", "gdsEnabled", "mofedEnabled", "additionalLabels", "componentSelectorLabels", "env"),
+            *("configManager", "deviceFilter", "devicePluginMps", "dra", "gfdMode", "hami-dra", "hami-dra-webhook"),
+            *("hostDir", "kubedir", "legacyDaemonsetAPI", "libcudaLogVerbosity", "logVerbosity", "mcpServer"),
+            *("nvidiaDriverCapabilities", "nvmlMock", "podLabels", "preferredAllocationStrategy", "resourceConfig"),
+            *("resourceNamePrefix", "restartOnDeviceUnhealthy", "selectorLabelsOverrideMPSControlDaemon"),
+            *("serviceAccount", "sysfsHostPath", "sysfsRoot", "visibleDevices"),
+        ),
+        _OWN,
+    ),
+    "devices": _ELSEWHERE,
 }
-"""Values that the chart of Lamina has too, so only a file of values is answered about them."""
-
-
-_ROWS = REPLACED | SAME_NAME
-_SECTIONS = {row.partition(".")[0] for row in _ROWS if "." in row}
-
-
-def is_meant(document: Mapping[str, Any]) -> bool:
-    """Whether a document has values besides keys of the configuration."""
-    return any(_row(section, key) for section, key, _ in _values(document))
-
-
-def read(document: Mapping[str, Any], name: str, where: str) -> tuple[dict[str, Any], list[str]]:
-    """The keys of the configuration, and notes about the other values. Those without an answer stay, to be refused."""
-    kept: dict[str, Any] = {}
-    notes: dict[str, None] = {}
-    for section, key, value in _values(document):
-        if row := _row(section, key):
-            notes[f"{row}: {_ROWS[row]}"] = None
-        else:
-            (kept.setdefault(section, {}) if section else kept)[key] = value
-    return kept, list(notes)
-
-
-def _values(document: Mapping[str, Any]) -> Iterator[tuple[str, str, Any]]:
-    """The section, the key in it, and the value. Values outside of these sections have none."""
-    for key, value in document.items():
-        if key in _SECTIONS and isinstance(value, dict):
-            yield from ((key, inner, found) for inner, found in value.items())
-        else:
-            yield "", key, value
-
-
-def _row(section: str, key: str) -> str:
-    """The row that answers a value, empty for a key of the configuration and for a value without an answer."""
-    path = f"{section}.{key}" if section else key
-    if path in _OF_CONFIGURATION:
-        return ""
-    return next((row for row in (path, section) if row in _ROWS), "")
+"""Answers about a file of values alone, because the chart of Lamina has some of these values too."""
 
 
 def refuse_values_of_others(document: Mapping[str, Any]) -> None:
