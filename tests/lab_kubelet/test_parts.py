@@ -79,12 +79,23 @@ def test_programs(tmp_path: Path) -> None:
     tool.write_text("")
     tool.chmod(0o755)
     path = str(tmp_path)
-    assert program(["dcgm"], ["-d"], path, tmp_path) == (["dcgm", "-d"], False)
-    assert program(["/usr/bin/dcgm"], [], path, tmp_path) == ([str(tool)], False)
-    assert program(["/usr/bin/none"], [], path, tmp_path) == (["/usr/bin/none"], False)
-    assert program([], ["dcgm", "-d"], path, tmp_path) == (["dcgm", "-d"], False)
-    assert program([], ["--flag"], path, tmp_path) == (list(PAUSE), True)
-    assert program([], [], path, tmp_path) == (list(PAUSE), True)
+
+    def chosen(command: list[str], args: list[str], image: str = "cuda") -> tuple[list[str], bool]:
+        return program(image, command, args, path, tmp_path)
+
+    assert chosen(["dcgm"], ["-d"]) == (["dcgm", "-d"], False)
+    assert chosen(["/usr/bin/dcgm"], []) == ([str(tool)], False)
+    assert chosen(["/usr/bin/none"], []) == (["/usr/bin/none"], False)
+    script = "while true; do /usr/bin/dcgm -t 1; ./usr/bin/dcgm; x=/usr/bin/dcgm/more; /bin/sh; done"
+    changed = f"while true; do {tool} -t 1; ./usr/bin/dcgm; x=/usr/bin/dcgm/more; /bin/sh; done"
+    assert chosen(["/bin/sh", "-c"], [script]) == (["/bin/sh", "-c", changed], False)
+    assert chosen([], ["dcgm", "-d"]) == (["dcgm", "-d"], False)
+    assert chosen([], ["--flag"]) == (list(PAUSE), True)
+    assert chosen([], []) == (list(PAUSE), True)
+    known = "nvidia/samples:dcgmproftester-2.0.10-cuda11.0-ubuntu18.04"
+    assert chosen([], ["-t 1004"], known) == ([str(tmp_path / "dcgmproftester11"), "-t 1004"], False)
+    assert chosen([], [], known) == (list(PAUSE), True)
+    assert chosen(["sleep"], ["9"], known) == (["sleep", "9"], False)
 
 
 def reported(state: dict[str, Any], **more: Any) -> dict[str, Any]:

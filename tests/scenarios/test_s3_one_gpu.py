@@ -36,8 +36,11 @@ def t4(start_lab: StartLab) -> Lab:
 
 @pytest.fixture(scope="module")
 def gemm(t4: Lab) -> Iterator[Lab]:
-    """The document's two pods, each with a program that never stops multiplying."""
-    t4.apply(next(text for text in piped(seed("003")) if PODS[0] in text))
+    """The document's two pods, each with a program that never stops multiplying in place of its own."""
+    text = next(text for text in piped(seed("003")) if PODS[0] in text)
+    manifest, count = re.subn(r"args: .*", "command: [sleep, infinity]", text)
+    assert count == 2
+    t4.apply(manifest)
     wait_until(lambda: t4.phases() == {"Running": 2}, lambda: t4.kubectl("describe", "pods"))
     with contextlib.ExitStack() as running:
         for name in PODS:

@@ -22,18 +22,22 @@ PACKAGES = (
 )
 LAB = Path(lamina_lab.__file__).parent / "programs"
 HOSTILE = Path(__file__).parents[1] / "hostile/program.py"
-PROGRAMS = {"usr/bin/gpu-load": LAB / "gpu_load.py", "gpu_torch.py": LAB / "gpu_torch.py", "usr/bin/hostile": HOSTILE}
+PROGRAMS = {
+    "usr/bin/gpu-load": LAB / "gpu_load.py",
+    "usr/bin/dcgmproftester11": LAB / "dcgmproftester.py",
+    "usr/bin/dcgmproftester12": LAB / "dcgmproftester.py",
+    "usr/lib/python3.11/lamina_lab/programs/gpu_load.py": LAB / "gpu_load.py",
+    "usr/lib/python3.11/lamina_lab/programs/mps_control.py": LAB / "mps_control.py",
+    "gpu_torch.py": LAB / "gpu_torch.py",
+    "usr/bin/hostile": HOSTILE,
+}
 """Those of the lab's containers and that of the hostile tenant, by their path in the image."""
-MULTIPLY = r"""#!/bin/sh
-# Stands for NVIDIA's dcgmproftester: keeps the GPU busy for as many seconds as -d says.
-exec gpu-load --kernel-ms 1000 --seconds "$(echo "$*" | sed -n 's/.*-d *\([0-9][0-9]*\).*/\1/p')"
-"""
 ENTRY = """#!/bin/sh
 # For manifests that name no command: without arguments wait, else multiply.
 [ $# -eq 0 ] && exec sleep infinity
 exec dcgmproftester11 "$@"
 """
-SCRIPTS = {"usr/bin/dcgmproftester11": MULTIPLY, "usr/bin/dcgmproftester12": MULTIPLY, "entry": ENTRY}
+SCRIPTS = {"entry": ENTRY}
 
 
 def write(folder: Path) -> list[Path]:
@@ -57,6 +61,7 @@ def _workload(folder: Path) -> Path:
     shutil.copytree(base, root, symlinks=True)
     scripts = {name: f"#!/usr/bin/python3\n{file.read_text()}" for name, file in PROGRAMS.items()}
     for name, script in (scripts | SCRIPTS).items():
+        (root / name).parent.mkdir(parents=True, exist_ok=True)
         (root / name).write_text(script)
         (root / name).chmod(0o755)
     path = {"PATH": "/usr/local/bin:/usr/bin:/bin:/usr/sbin:/sbin"}

@@ -12,6 +12,11 @@ _MODULE = """\
 exec {python} -P -m {module} "$@"
 """
 
+_NAMED = """\
+#!/bin/sh
+LAMINA_LAB_PROGRAM=/usr/bin/{name} exec {python} -P -m {module} "$@"
+"""
+
 _SCRIPT = """\
 #!/bin/sh
 exec {python} -I -S {path} "$@"
@@ -42,7 +47,8 @@ exec {python} "$@"
 
 
 def install(bin_dir: Path, root_dir: Path) -> None:
-    """Write nvidia-smi, nvidia-cuda-mps-control, gpu-load and python3 to `bin_dir`, scripts below `root_dir`.
+    """Write nvidia-smi, nvidia-cuda-mps-control, gpu-load, dcgmproftester and python3 to `bin_dir`, scripts below
+    `root_dir`.
 
     Both directories are created if missing; existing files of these names are replaced.
     """
@@ -51,6 +57,8 @@ def install(bin_dir: Path, root_dir: Path) -> None:
     python = shlex.quote(sys.executable)
     _script(bin_dir / "nvidia-smi", _MODULE.format(python=python, module="lamina_lab.smi"))
     _script(bin_dir / "gpu-load", _MODULE.format(python=python, module="lamina_lab.programs.gpu_load"))
+    for name in ("dcgmproftester11", "dcgmproftester12"):
+        _script(bin_dir / name, _NAMED.format(python=python, module="lamina_lab.programs.dcgmproftester", name=name))
     control = _SCRIPT.format(python=python, path=shlex.quote(str(_HERE / "mps_control.py")))
     _script(bin_dir / "nvidia-cuda-mps-control", control)
     _script(bin_dir / "python3", _PYTHON.format(python=python, root=shlex.quote(str(root_dir.resolve()))))

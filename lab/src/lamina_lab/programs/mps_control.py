@@ -266,6 +266,7 @@ class Daemon:
 
 def serve(life: int, writer: int) -> None:
     """Be the server: hold a context on every GPU, report their UUIDs, and live until `life` is closed."""
+    take_name("nvidia-cuda-mps-server")
     os.environ["CUDA_MPS_PIPE_DIRECTORY"] = "/nowhere"
     cuda = ctypes.CDLL("libcuda.so.1")
     count, context = ctypes.c_int(), ctypes.c_void_p()
@@ -282,6 +283,14 @@ def serve(life: int, writer: int) -> None:
     os.write(writer, " ".join(uuids).encode())
     os.read(life, 1)
     os._exit(0)
+
+
+def take_name(name: str) -> None:
+    """Have the process listed under a name, as nvidia-smi shows it: in place of the words of its command."""
+    fields = Path("/proc/self/stat").read_text().rpartition(")")[2].split()
+    start, end = int(fields[45]), int(fields[46])
+    text = name.encode()[: end - start - 1]
+    ctypes.memmove(start, text.ljust(end - start, b"\0"), end - start)
 
 
 def user_of(connection: socket.socket) -> int:

@@ -67,7 +67,7 @@ class Starter:
         base = self._base(pod, str(folder))
         env = environment.combined(base, given.envs, own, self._settings.container_env, brought)
         command, args = environment.command_of(container, own)
-        words, unknown = program(command, args, env["PATH"], self._settings.programs)
+        words, unknown = program(container.get("image", ""), command, args, env["PATH"], self._settings.programs)
         made = Program(
             argv=words,
             env=env,
