@@ -38,6 +38,14 @@ class Cluster(ABC):
         """The command line with this cluster's kubeconfig."""
 
     @abstractmethod
+    def program(self, name: str) -> list[str]:
+        """The command that runs kubectl or lamina on this cluster, or another program on the node."""
+
+    def runnable(self, text: str) -> str:
+        """Text with manifests, whose images there are."""
+        return text
+
+    @abstractmethod
     def ask(self, method: str, path: str) -> Object:
         """What the API server answers, for who asks often: a kubectl each time would keep the machine busy."""
 
@@ -138,6 +146,12 @@ class Lab(Cluster):
 
     def lamina(self, *arguments: str) -> subprocess.CompletedProcess[str]:
         return lamina(*arguments, environment=self.environment)
+
+    def program(self, name: str) -> list[str]:
+        if name == "kubectl":
+            return ["env", f"KUBECONFIG={self.kubeconfig}", self.kubectl_path]
+        ours = ["env", f"KUBECONFIG={self.kubeconfig}", f"LAMINA_LABS={self.root}", sys.executable, "-m", "lamina"]
+        return ours if name == "lamina" else [*ours, "lab", "exec", "--name", self.name, self.node, "--", name]
 
     def described(self) -> str:
         logs = [

@@ -86,8 +86,11 @@ class Replay(Cluster):
     def ask(self, method: str, path: str) -> Object:
         return self._cluster.control.api.ask(method, path)
 
+    def runnable(self, text: str) -> str:
+        return IMAGE.sub(rf'\g<1>"{WORKLOAD}"', text)
+
     def apply(self, manifest: str) -> None:
-        super().apply(IMAGE.sub(rf'\g<1>"{WORKLOAD}"', manifest))
+        super().apply(self.runnable(manifest))
 
     def end_pods(self, grace_s: int = 1) -> None:
         """By force once kubelet has reported that containers have ended: it takes ten seconds more to remove a pod.
