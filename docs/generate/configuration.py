@@ -78,7 +78,8 @@ and actions that are not in it have no counterpart.
 _VALUES = """
 ### Values of other charts: what takes their place
 
-`lamina install` refuses those of them that are not values of Lamina's chart too, with the same answers.
+The values of [4paradigm's chart](#4paradigms-chart) above are keys of the configuration. `lamina install` refuses those
+below that are not values of Lamina's chart too, with the same answers.
 """
 _PARADIGM = """
 The values of 4paradigm's chart are read as they are spelled there, at the top of the file.
@@ -189,9 +190,13 @@ def _of_scheduler() -> Iterator[tuple[str, str]]:
 
 
 def _values() -> Iterator[tuple[str, str]]:
+    """The values that become keys, and each answer once, after all values that have it."""
     yield from ((code(path), f"Is {code(ours)}") for path, ours in chart_values.MOVED.items())
-    answers = values_of_others.REPLACED | values_of_others.CONVERTED
-    yield from _answers({path: answer for path, answer in answers.items() if path not in chart_values.MOVED})
+    names: dict[str, list[str]] = {}
+    for path, answer in (values_of_others.REPLACED | values_of_others.CONVERTED).items():
+        if path not in chart_values.MOVED and path not in values_of_others.OF_CONFIGURATION:
+            names.setdefault(answer, []).append(code(path))
+    yield from ((", ".join(each), answer) for answer, each in names.items())
 
 
 def _answers(answers: Mapping[str, str]) -> Iterator[tuple[str, str]]:

@@ -29,8 +29,8 @@ REPLACED: dict[str, str] = {
     "scheduler.extender": "the controller answers as the extender, and image.repository and image.tag name its image",
     "devicePlugin.pluginPath": "set agent.kubeletDir",
     "devicePlugin": "the agent is the device plugin: set values of agent, or keys of config",
-    "config.map": "put the files in config.nativeDevices.configs, or name a ConfigMap in "
-    "config.nativeDevices.configMap.name",
+    "config.map": "put the files in config.nativeDevices.configs, as `lamina config convert FILE` prints them, or name "
+    "a ConfigMap in config.nativeDevices.configMap.name",
     "config.name": "set config.nativeDevices.configMap.name and agent.nvidiaNamespace",
     "config.default": "set config.nativeDevices.default",
     "config.fallbackStrategies": "set config.nativeDevices.fallbacks",
@@ -83,8 +83,8 @@ CONVERTED: dict[str, str] = {
             *("enabled", "image", "imagePullPolicy", "monitor", "monitorimage", "monitorctrPath", "extraArgs"),
             *("extraEnvs", "service", "libPath", "podAnnotations", "tolerations", "resources", "securityContext"),
             *("updateStrategy", "hostPID", "hostPIDBroker", "hostNetwork", "gpuOperatorToolkitReady", "numaRefit"),
-            *("nodeConfiguration", "createRuntimeClass", "nvidiaHookPath", "nvidiaDriverRoot", "gdrcopyEnabled"),
-            *("gdsEnabled", "mofedEnabled", "autoValidatorDriver", "compatWithCPUManager", "deviceDiscoveryStrategy"),
+            *("nodeConfiguration", "createRuntimeClass", "nvidiaHookPath", "nvidiaDriverRoot", "autoValidatorDriver"),
+            *("compatWithCPUManager", "deviceDiscoveryStrategy"),
             *("initContainerSecurityContext", "kubeletRootDir", "nodeSelector", "serviceMonitor", "sockPath"),
             *("vgpuMonitor", "preConfiguredDeviceType"),
         )
@@ -104,7 +104,7 @@ CONVERTED: dict[str, str] = {
             *("platform", "openshift", "selinux", "rbac", "daemonset", "hostPaths", "logging", "monitor", "cdi", "mps"),
             *("prometheus", "legacyMetrics", "mockDevicePlugin", "compatWithCPUManager", "allowDefaultNamespace"),
             *("selectorLabelsOverride", "deviceDiscoveryStrategy", "nodeConfig", "deviceConfig", "config"),
-            *("gdrcopyEnabled", "gdsEnabled", "mofedEnabled", "additionalLabels", "componentSelectorLabels", "env"),
+            *("additionalLabels", "componentSelectorLabels", "env"),
             *("configManager", "deviceFilter", "devicePluginMps", "dra", "gfdMode", "hami-dra", "hami-dra-webhook"),
             *("hostDir", "kubedir", "legacyDaemonsetAPI", "libcudaLogVerbosity", "logVerbosity", "mcpServer"),
             *("nvidiaDriverCapabilities", "nvmlMock", "podLabels", "preferredAllocationStrategy", "resourceConfig"),
@@ -113,6 +113,11 @@ CONVERTED: dict[str, str] = {
         ),
         _OWN,
     ),
+    **{
+        f"{section}{key}": "for native devices alone, by flags of a file in nativeDevices.configs"
+        for section in ("", "devicePlugin.")
+        for key in ("gdrcopyEnabled", "gdsEnabled", "mofedEnabled")
+    },
     "devices": _ELSEWHERE,
 }
 """Answers about a file of values alone, because the chart of Lamina has some of these values too."""
