@@ -64,6 +64,7 @@ MENU: dict[str, tuple[Any, ...]] = {
     "dra.enabled": (True,),
     "dra.driverName": ("gpu.example.com",),
     "dra.bindingConditions": (True,),
+    "openshift.enabled": (True,),
     "dashboard.enabled": (True,),
     "dashboard.replicas": (2,),
     "dashboard.metrics": ("http://a/metrics http://b/metrics",),

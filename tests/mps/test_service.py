@@ -109,5 +109,5 @@ async def test_a_socket_that_was_left_is_replaced_and_a_second_service_refused(t
         left.bind(str(tmp_path / "sock"))
     async with served(tmp_path, FakeMps()) as client:
         with pytest.raises(BadInput, match=r"another MPS service listens at .*sock; run only one"):
-            await run(tmp_path / "sock", control="none", shm_mib=1)
+            await run(tmp_path / "sock", FakeMps())
         await client.end(home)

@@ -141,3 +141,26 @@ with Files().only_user(pathlib.Path({str(tmp_path)!r})):
     assert subprocess.run([sys.executable, "-c", code], check=False).returncode == -9
     with FILES.only_user(tmp_path):
         pass
+
+
+def test_folders_get_the_selinux_type_and_a_refusal_is_named(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Few machines of tests have SELinux, so the call is looked at. What is there already keeps its type."""
+    calls: list[tuple[object, ...]] = []
+    monkeypatch.setattr("os.setxattr", lambda *call: calls.append(call))
+    Files().make_folder(tmp_path / "plain")
+    assert calls == []
+    files = Files("container_file_t")
+    files.make_folder(tmp_path / "a" / "b")
+    files.make_folder(tmp_path / "a" / "b")
+    files.make_private_folder(tmp_path / "c")
+    files.label(tmp_path / "mounted")
+    context = b"system_u:object_r:container_file_t:s0\0"
+    folders = [tmp_path / "a", tmp_path / "a" / "b", tmp_path / "c", tmp_path / "mounted"]
+    assert calls == [(folder, "security.selinux", context) for folder in folders]
+
+    def refuse(*call: object) -> None:
+        raise OSError(95, "Operation not supported")
+
+    monkeypatch.setattr("os.setxattr", refuse)
+    with pytest.raises(Outside, match=r"cannot set the SELinux type container_file_t of .*: Operation not supported"):
+        files.make_folder(tmp_path / "d")

@@ -43,7 +43,7 @@ async def run(settings: AgentSettings) -> None:
         nvml=nvml,
         mps=MpsServiceClient(settings.mps_socket),
         clock=SystemClock(),
-        files=Files(),
+        files=Files(settings.selinux_type),
         host=LinuxHost(),
     )
     try:

@@ -8,7 +8,15 @@ import typer
 
 from lamina.agent.run import run
 from lamina.agent.state.settings import AgentSettings
-from lamina.cli.service_options import Config, Kubeconfig, LogLevel, MpsSocket, ProtectMetrics, configure_logging
+from lamina.cli.service_options import (
+    Config,
+    Kubeconfig,
+    LogLevel,
+    MpsSocket,
+    ProtectMetrics,
+    SelinuxType,
+    configure_logging,
+)
 from lamina.dra.names import DRIVER
 from lamina.ports.listener import parse_address
 from lamina.ports.mps.service_client import SOCKET
@@ -88,6 +96,7 @@ def agent(
     dra: Dra = False,
     dra_driver: DraDriver = DRIVER,
     dra_binding: DraBinding = False,
+    selinux_type: SelinuxType = "",
     log_level: LogLevel = "INFO",
 ) -> None:
     """Run the node agent: device plugin and limit enforcement."""
@@ -109,5 +118,6 @@ def agent(
         dra=dra,
         dra_driver=dra_driver,
         dra_binding=dra_binding,
+        selinux_type=selinux_type,
     )
     asyncio.run(run(settings))

@@ -12,7 +12,7 @@ from lamina.agent.containers.file_mount import provide_mount, remove_mount
 from lamina.agent.mps.lifecycle import end_daemons
 from lamina.agent.state.settings import AgentSettings
 from lamina.cli.exit_codes import ExitCode
-from lamina.cli.service_options import LogLevel, configure_logging
+from lamina.cli.service_options import LogLevel, SelinuxType, configure_logging
 from lamina.errors import BadInput
 from lamina.mps.local_daemons import local_daemons
 from lamina.ports.clock import SystemClock
@@ -87,10 +87,11 @@ def mount_files(
         int,
         typer.Option("--size-mib", envvar="LAMINA_FILES_MIB", min=1, max=MAX_MIB, help="Size of the tmpfs in MiB."),
     ] = 64,
+    selinux_type: SelinuxType = "",
     log_level: LogLevel = "INFO",
 ) -> None:
     """Mount a tmpfs for the files that containers of this node write, before its agent starts. One that is mounted
     stays."""
     configure_logging(log_level)
     folder = AgentSettings(node="", state_dir=Path.cwd() / state_dir).containers
-    asyncio.run(provide_mount(folder, size_mib, LinuxMounts(), Files()))
+    asyncio.run(provide_mount(folder, size_mib, LinuxMounts(), Files(selinux_type)))

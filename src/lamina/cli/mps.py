@@ -6,7 +6,8 @@ from typing import Annotated
 
 import typer
 
-from lamina.cli.service_options import LogLevel, MpsSocket, configure_logging
+from lamina.cli.service_options import LogLevel, MpsSocket, SelinuxType, configure_logging
+from lamina.mps.local_daemons import local_daemons
 from lamina.mps.service import run
 from lamina.ports.mps.service_client import SOCKET
 
@@ -38,8 +39,10 @@ def mps(
             "have ended.",
         ),
     ] = False,
+    selinux_type: SelinuxType = "",
     log_level: LogLevel = "INFO",
 ) -> None:
     """Run the MPS service: starts, asks and ends MPS daemons for the agent of this node."""
     configure_logging(log_level)
-    asyncio.run(run(Path.cwd() / socket, control=control, shm_mib=shm_mib, multi_user=multi_user))
+    daemons = local_daemons(control, shm_mib, multi_user=multi_user, selinux_type=selinux_type)
+    asyncio.run(run(Path.cwd() / socket, daemons))

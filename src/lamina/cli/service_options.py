@@ -41,6 +41,14 @@ LogLevel = Annotated[
 MpsSocket = Annotated[
     Path, typer.Option("--mps-socket", envvar="LAMINA_MPS_SOCKET", help="Socket of the MPS service of the node.")
 ]
+SelinuxType = Annotated[
+    str,
+    typer.Option(
+        "--selinux-type",
+        envvar="LAMINA_SELINUX_TYPE",
+        help="SELinux type of folders with files for containers, such as container_file_t. Empty sets none.",
+    ),
+]
 _LEVELS = ("DEBUG", "INFO", "WARNING", "ERROR")
 
 

@@ -59,7 +59,7 @@ def cleaner(agents: Object, *, also: Iterable[str] = ()) -> Object:
             {"name": "parent", "mountPath": str(_PARENT)} | ({"mountPropagation": _BOTH} if with_mount else {}),
         ],
     }
-    kept = ["imagePullSecrets", "nodeSelector", "tolerations", "priorityClassName"]
+    kept = ["serviceAccountName", "imagePullSecrets", "nodeSelector", "tolerations", "priorityClassName"]
     kept += ["runtimeClassName"] if with_mps else []
     pod = {
         **{key: spec[key] for key in kept if key in spec},

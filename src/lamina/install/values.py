@@ -283,6 +283,18 @@ class DraValues(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     ] = False
 
 
+class OpenShift(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """What OpenShift needs besides."""
+
+    enabled: Annotated[
+        Switch,
+        Meta(
+            title="Install SecurityContextConstraints, and give folders with files for containers an SELinux type that "
+            "containers may read"
+        ),
+    ] = False
+
+
 class DashboardValues(Component, frozen=True, kw_only=True, forbid_unknown_fields=True):
     """The dashboard in the cluster, for viewers with a bearer token."""
 
@@ -354,6 +366,7 @@ class Values(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     agent: Agent = Agent()
     mps: MpsValues = MpsValues()
     dra: DraValues = DraValues()
+    openshift: OpenShift = OpenShift()
     dashboard: DashboardValues = DashboardValues()
     networkPolicy: NetworkPolicy = NetworkPolicy()
     metrics: MetricsAccess = MetricsAccess()

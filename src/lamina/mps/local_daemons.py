@@ -31,6 +31,7 @@ class SharedMemory:
         self._files.share_folder(home.shm)
         if self._size_mib:
             await self._mounts.tmpfs(home.shm, self._size_mib)
+            self._files.label(home.shm)
         self.check(home)
 
     def check(self, home: Home) -> None:
@@ -74,7 +75,7 @@ class LocalDaemons:
             await self._shared_memory.remove(home)
 
 
-def local_daemons(control: str, shm_mib: int, *, multi_user: bool = False) -> LocalDaemons:
-    """With NVIDIA's program `control` and shared memory of `shm_mib`; see ControlProgram and SharedMemory."""
+def local_daemons(control: str, shm_mib: int, *, multi_user: bool = False, selinux_type: str = "") -> LocalDaemons:
+    """With NVIDIA's program `control` and shared memory of `shm_mib`; see ControlProgram, SharedMemory and Files."""
     program = ControlProgram(control, own_shm=shm_mib > 0, multi_user=multi_user)
-    return LocalDaemons(program, SharedMemory(LinuxMounts(), Files(), shm_mib))
+    return LocalDaemons(program, SharedMemory(LinuxMounts(), Files(selinux_type), shm_mib))

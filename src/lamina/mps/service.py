@@ -11,7 +11,6 @@ from pathlib import Path
 import msgspec
 
 from lamina.errors import BadInput, Outside
-from lamina.mps.local_daemons import local_daemons
 from lamina.ports.files import Files
 from lamina.ports.mps import Hangs, Mps
 from lamina.ports.mps.service_client import MAX_BYTES, MpsCall, Reply, Request
@@ -95,14 +94,13 @@ async def _answers(socket: Path) -> bool:
     return True
 
 
-async def run(socket: Path, *, control: str, shm_mib: int, multi_user: bool = False) -> None:
+async def run(socket: Path, daemons: Mps) -> None:
     """Serve at `socket` until SIGTERM. Raises BadInput or Outside if it cannot start.
 
     Daemons live on where nothing else ends them: outside of a container.
     """
     stop = stop_event()
-    service = MpsService(local_daemons(control, shm_mib, multi_user=multi_user))
-    async with service.listening(socket):
+    async with MpsService(daemons).listening(socket):
         log.info("The MPS service listens at %s", socket)
         await stop.wait()
     log.info("The MPS service has stopped")

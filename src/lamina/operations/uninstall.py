@@ -33,6 +33,7 @@ from lamina.ports.kube import (
     PODS,
     ROLE_BINDINGS,
     ROLES,
+    SECURITY_CONTEXT_CONSTRAINTS,
     Kube,
     NotFound,
     Object,
@@ -58,6 +59,7 @@ _OUTSIDE_NAMESPACE = (
     MUTATING_WEBHOOKS,
     CUSTOM_RESOURCE_DEFINITIONS,
     DEVICE_CLASSES,
+    SECURITY_CONTEXT_CONSTRAINTS,
 )
 """Kinds of objects that an installation creates outside its namespace."""
 

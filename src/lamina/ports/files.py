@@ -22,7 +22,14 @@ _READING = os.O_RDONLY | os.O_NONBLOCK | os.O_CLOEXEC
 
 
 class Files:
-    """Every call raises Outside when the file system refuses. Tests put a subclass in its place."""
+    """Every call raises Outside when the file system refuses. Tests put a subclass in its place.
+
+    `selinux_type` is the SELinux type of the folders that it makes, which the kernel gives to the files in them too;
+    empty leaves that to the kernel.
+    """
+
+    def __init__(self, selinux_type: str = "") -> None:
+        self._selinux_type = selinux_type
 
     def read(self, path: Path) -> bytes | None:
         """The content of `path`, or None where there is no such file. A lease on it is an error at once."""
@@ -60,8 +67,21 @@ class Files:
                 if not folder.exists():
                     folder.mkdir(exist_ok=True)
                     folder.chmod(mode)
+                    self.label(folder)
         except OSError as error:
             raise _outside("make the folder", path, error) from error
+
+    def label(self, folder: Path) -> None:
+        """Give a folder the SELinux type, without categories, so that any container may read what is in it.
+
+        Source: setxattr(2), and `security.selinux` in xattr(7).
+        """
+        if self._selinux_type:
+            context = f"system_u:object_r:{self._selinux_type}:s0\0"
+            try:
+                os.setxattr(folder, "security.selinux", context.encode())
+            except OSError as error:
+                raise _outside(f"set the SELinux type {self._selinux_type} of", folder, error) from error
 
     def make_private_folder(self, path: Path) -> None:
         """Make `path` a folder that only its owner can enter, also if it exists already."""
@@ -71,6 +91,7 @@ class Files:
             path.chmod(0o700)
         except OSError as error:
             raise _outside("make the folder", path, error) from error
+        self.label(path)
 
     def share_folder(self, path: Path) -> None:
         """Make `path` a folder in which everybody may write, and remove only what is their own."""

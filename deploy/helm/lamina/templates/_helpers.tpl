@@ -38,6 +38,13 @@ requires allowPrivilegeEscalation of them.
 {allowPrivilegeEscalation: true, capabilities: {drop: [ALL], add: [SYS_ADMIN]}, readOnlyRootFilesystem: true, seccompProfile: {type: RuntimeDefault}, runAsUser: 0, privileged: true}
 {{- end }}
 
+{{/* Where SELinux keeps containers apart: the type of folders with files that containers read and write. */}}
+{{- define "lamina.selinux" }}
+            {{- if .Values.openshift.enabled }}
+            - {name: LAMINA_SELINUX_TYPE, value: container_file_t}
+            {{- end }}
+{{- end }}
+
 {{/* Affinity that spreads the replicas of a component over nodes. */}}
 {{- define "lamina.spread" -}}
 {podAntiAffinity: {preferredDuringSchedulingIgnoredDuringExecution: [{weight: 100, podAffinityTerm: {labelSelector: {matchLabels: {{ include "lamina.selector" . }}}, topologyKey: kubernetes.io/hostname}}]}}

@@ -27,6 +27,7 @@ async def provide_mount(folder: Path, size_mib: int, mounts: Mounts, files: File
         log.info("%s is mounted already", folder)
         return
     await mounts.tmpfs(folder, size_mib, mode=PRIVATE)
+    files.label(folder)
     log.info("Mounted a tmpfs of %d MiB at %s", size_mib, folder)
 
 

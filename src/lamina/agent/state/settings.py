@@ -57,6 +57,8 @@ class AgentSettings:
     """The name of the driver for them."""
     dra_binding: bool = False
     """Whether claims are prepared before their pods are bound to the node."""
+    selinux_type: str = ""
+    """The SELinux type of folders with files for containers; empty: the kernel's choice."""
     poll_s: float = 2.0
     """Seconds between two polls of GPUs, daemons and ended containers."""
 

@@ -71,6 +71,9 @@ MUTATING_WEBHOOKS = Resource(
 CUSTOM_RESOURCE_DEFINITIONS = Resource(
     "apiextensions.k8s.io", "v1", "customresourcedefinitions", "CustomResourceDefinition", False
 )
+SECURITY_CONTEXT_CONSTRAINTS = Resource(
+    "security.openshift.io", "v1", "securitycontextconstraints", "SecurityContextConstraints", namespaced=False
+)
 CLUSTER_ROLES = Resource("rbac.authorization.k8s.io", "v1", "clusterroles", "ClusterRole", namespaced=False)
 CLUSTER_ROLE_BINDINGS = Resource(
     "rbac.authorization.k8s.io", "v1", "clusterrolebindings", "ClusterRoleBinding", namespaced=False
