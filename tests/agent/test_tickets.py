@@ -3,6 +3,7 @@
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from msgspec import structs
 
 from lamina.agent.inventory.tickets import KubeletDevice, advertised_tickets
 from lamina.core.gpus import Gpu, MigInstance, Mode
@@ -45,6 +46,8 @@ def test_kubelet_gives_a_container_as_many_as_its_grant_says() -> None:
     partitioned = container("main", share(0, 512, mode=Mode.MIG, mig=MigInstance(profile="1g.5gb", start=0)))
     assert [count for count in range(100) if MEMORY.matches(partitioned, count)] == [1, 2, 3, 4]
     assert [count for count in range(100) if KIND.matches(partitioned, count)] == [1]
+    entire = container("main", structs.replace(share(0, 512), exclusive=True))
+    assert [count for count in range(100) if MEMORY.matches(entire, count)] == [1, 2, 3, 4], "and all of its GPU"
 
 
 @given(GPUS, st.sets(st.integers(0, 200)), st.sets(st.integers(0, 200)))

@@ -3,9 +3,11 @@
 import pytest
 
 from lamina.core.ledger import Taken, taken_by
+from lamina.core.quota_room import QuotaLimit, QuotaRoom
 from lamina.core.requests import ContainerRequest, PodRequest, SharingRules
 from lamina.placement import Misfit, PodPlacement, fit
 from lamina.placement.rules.refusal import Cause
+from lamina.placement.search.fit import counted
 from tests.placement.nodes import gpus, node
 
 RULES = SharingRules(most=20, one_isolation=True, alone_below_mib=128)
@@ -75,6 +77,27 @@ def test_s0_5_who_takes_all_of_the_memory_is_alone(left: int, alone: bool) -> No
     assert isinstance(answer, PodPlacement)
     assert answer.containers[0].shares[0].exclusive is alone
     assert cause(pod, after(asks(128))) is (Cause.NOT_IDLE if alone else None)
+
+
+@pytest.mark.parametrize(
+    ("memory", "cores", "held"), [(128, 100, 16160), (16128, 0, 16160), (16128, 25, 16160), (16000, 95, 16000)]
+)
+def test_s0_5_who_is_alone_has_the_entire_gpu(memory: int, cores: int, held: int) -> None:
+    """126 units of 128 MiB are all that a GPU of 126.25 units can be asked for."""
+    answer = fit(asks(memory, cores), node(gpus(1, memory=16160)))
+    assert isinstance(answer, PodPlacement)
+    assert answer.containers[0].shares[0].memory_mib == held
+    assert counted(answer.containers) == (held, cores), "and quotas count it"
+
+
+def test_s0_5_a_quota_below_the_entire_gpu_refuses_it() -> None:
+    for left, fits in [(16160, True), (16159, False)]:
+        room = QuotaRoom(QuotaLimit("q", "gpumem", left, 0), None)
+        answer = fit(asks(128, 100).within(room), node(gpus(1, memory=16160)))
+        assert isinstance(answer, PodPlacement) is fits
+        assert fits or (
+            isinstance(answer, Misfit) and answer.cause is Cause.QUOTA and "requests 16160" in answer.reason
+        )
 
 
 def test_s0_5_who_takes_all_of_the_time_is_alone() -> None:

@@ -59,7 +59,10 @@ def test_every_container_gets_what_it_asks_on_gpus_it_accepts(of: tuple[Gpu, ...
             assert share.gpu not in pod.selector.not_uuids
             assert not pod.selector.types or "V100" in gpu.model
             asked = container.memory_on(gpu.capacity_mib)
-            assert share.memory_mib == (min(asked, gpu.memory_mib) if container.whole else asked)
+            if container.sharing.alone_below_mib and share.exclusive:
+                assert share.memory_mib == max(asked, min(gpu.memory_mib, gpu.capacity_mib))
+            else:
+                assert share.memory_mib == (min(asked, gpu.memory_mib) if container.whole else asked)
             assert share.cores == container.cores
             assert share.memory_mib > 0
 

@@ -11,7 +11,7 @@ from lamina.core.ledger import Taken
 from lamina.core.quota_room import QuotaLimit, QuotaRoom
 from lamina.core.requests import GpuSelector, PodRequest
 from lamina.placement import Cause, PodPlacement, counted, fit
-from lamina.placement.rules.refusal import refusal
+from lamina.placement.rules.refusal import held_memory, refusal
 from tests.placement.nodes import ask, gpus, missed, node, request, uuids
 from tests.placement.strategies import gpu_lists, pods, rooms, takens
 
@@ -133,9 +133,9 @@ def test_one_container_gets_gpus_wherever_some_set_is_within_quotas(
     [container, *_] = wanted.containers
     alone = request(container, gpu_policy=wanted.gpu_policy)
     here = node(given_gpus, {gpu.uuid: data.draw(takens) for gpu in given_gpus if data.draw(st.booleans())})
-    able = [state.gpu for state in here.gpus if refusal(container, None, state) is None]
+    able = [state for state in here.gpus if refusal(container, None, state) is None]
     sums = [
-        (sum(container.counted_on(gpu.memory_mib, gpu.capacity_mib) for gpu in chosen), container.cores * len(chosen))
+        (sum(held_memory(container, state) for state in chosen), container.cores * len(chosen))
         for chosen in combinations(able, container.count)
     ]
     possible = any(container.room is None or container.room.takes(*each) for each in sums)

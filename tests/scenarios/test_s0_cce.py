@@ -86,7 +86,16 @@ def test_s0_4_compute_without_memory_is_refused(lab: Lab, memory_and_compute: st
 def test_s0_5_the_whole_card_is_the_pods_own(lab: Lab, memory_only: str) -> None:
     lab.apply(with_replicas(with_amount(memory_only, MEMORY, 126), 3))
     lab.settled(APP, {"Pending": 1, "Running": 2})
-    assert [share["exclusive"] for share in shares(lab)] == [True, True]
+    assert [(share["exclusive"], share["memoryMiB"]) for share in shares(lab)] == [(True, 16160)] * 2
+    assert "0MiB / 16160MiB" in lab.kubectl("exec", lab.running_pod(APP), "--", "nvidia-smi")
+
+
+def test_s0_5_all_of_the_time_is_the_entire_gpu(lab: Lab, memory_and_compute: str) -> None:
+    lab.apply(with_amount(memory_and_compute, CORES, 100))
+    pod = lab.running_pod(APP)
+    assert [(share["exclusive"], share["memoryMiB"]) for share in shares(lab)] == [(True, 16160)]
+    assert "0MiB / 16160MiB" in lab.kubectl("exec", pod, "--", "nvidia-smi")
+    assert "16160 MiB" in (shown := lab.lamina("pods").stdout) and "whole" in shown
 
 
 def test_s0_6_at_most_twenty_on_a_gpu(lab: Lab, memory_only: str) -> None:

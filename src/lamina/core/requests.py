@@ -19,7 +19,8 @@ class SharingRules(Struct, frozen=True, kw_only=True):
     one_isolation: bool = False
     """Only with containers of the same kind: all with a share of compute, or all without."""
     alone_below_mib: int = 0
-    """No other container on a GPU of which it leaves less than this."""
+    """No other container on a GPU of which it leaves less than this. One that has a GPU to itself under this rule has
+    all of its memory, whatever it requests."""
 
 
 class ContainerRequest(Struct, frozen=True, kw_only=True):

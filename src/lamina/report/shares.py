@@ -134,13 +134,18 @@ def _granted_share(
         mode=share.mode.value,
         memory_mib=share.memory_mib,
         limit_mib=share.limit_mib,
-        compute_percent=None if share.mode is Mode.WHOLE else share.cores,
+        compute_percent=None if share.mode is Mode.WHOLE or _is_alone(share) else share.cores,
         compute_meaning=compute.held_by(share),
         mig=f"{share.mig.profile} at {share.mig.start}" if share.mig else "",
         init=container.init and not container.sidecar,
         used_mib=known.used_mib if known else None,
         peak_mib=known.peak_mib if known else None,
     )
+
+
+def _is_alone(share: Share) -> bool:
+    """Whether no limit is held because no other container may be on the GPU."""
+    return share.exclusive and share.mode is not Mode.MIG
 
 
 def _native(

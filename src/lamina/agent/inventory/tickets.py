@@ -52,10 +52,10 @@ class TicketKind(NamedTuple):
     def matches(self, container: ContainerGrant, count: int) -> bool:
         """Whether kubelet can have allocated `count` tickets to a container with this grant.
 
-        A MIG instance may have more memory than was requested.
+        A MIG instance may have more memory than was requested, and so may who has a GPU to itself.
         """
         granted = self.count_for(container)
-        may_exceed = bool(self.unit_mib) and any(share.mig is not None for share in container.shares)
+        may_exceed = bool(self.unit_mib) and any(share.mig or share.exclusive for share in container.shares)
         return 0 < count <= granted if may_exceed else count == granted
 
 

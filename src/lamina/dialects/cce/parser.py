@@ -5,8 +5,9 @@
     label volcano.sh/gpu-num: "2"     both amounts split evenly over 2 GPUs of one node
 
 A GPU serves either containers with a share of compute or containers without at a time, at most 20 of them, and a
-container that takes all of its memory or of its time has it to itself. Init containers get no share. A GPU is never
-partitioned by MIG for them: kubelet allocates exactly the units that were requested, and an instance has its own size.
+container that takes all of its memory or of its time has it to itself, with all of its memory. Init containers get no
+share. A GPU is never partitioned by MIG for them: kubelet allocates exactly the units that were requested, and an
+instance has its own size.
 
 A container requests amounts in sum, whatever the number of GPUs. CCE's fractions, such as nvidia.com/gpu: 0.1, use
 NVIDIA's name and belong to the dialect that reads it.

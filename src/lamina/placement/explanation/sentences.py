@@ -7,7 +7,7 @@ from lamina.core.gpus import Mode
 from lamina.core.ledger import Taken
 from lamina.core.quota_room import QuotaRoom
 from lamina.core.requests import ContainerRequest, GpuSelector, SharingRules
-from lamina.placement.rules.refusal import Cause
+from lamina.placement.rules.refusal import Cause, held_memory
 from lamina.placement.state.modes import mode_of_all
 from lamina.placement.state.nodes import GpuState
 
@@ -56,7 +56,7 @@ def _least(container: ContainerRequest, room: QuotaRoom, group: Sequence[GpuStat
     found = []
     for state in group:
         if state.modes != (Mode.MIG,):
-            found.append((container.counted_on(state.gpu.memory_mib, state.gpu.capacity_mib), container.cores))
+            found.append((held_memory(container, state), container.cores))
         if state.partitions is not None:
             scheme = state.partitions.scheme
             if holding := scheme.holding_beyond_quotas(container):

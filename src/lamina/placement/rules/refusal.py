@@ -149,8 +149,7 @@ def _too_small(container: ContainerRequest, state: GpuState, mode: Mode) -> Caus
     if container.memory_on(capacity) > capacity or container.cores > state.gpu.cores_capacity:
         return Cause.SIZE
     room = container.room
-    counted = container.counted_on(state.gpu.memory_mib, capacity)
-    return None if room is None or room.takes(counted, container.cores) else Cause.QUOTA
+    return None if room is None or room.takes(held_memory(container, state), container.cores) else Cause.QUOTA
 
 
 def _instance_refusal(
@@ -204,6 +203,14 @@ def needs_alone(container: ContainerRequest, state: GpuState) -> bool:
         return True
     left = state.gpu.capacity_mib - container.memory_on(state.gpu.capacity_mib)
     return left < container.sharing.alone_below_mib
+
+
+def held_memory(container: ContainerRequest, state: GpuState) -> int:
+    """MiB of the GPU that the container gets, if it is not partitioned, and that count as its share."""
+    gpu = state.gpu
+    counted = container.counted_on(gpu.memory_mib, gpu.capacity_mib)
+    entire = container.sharing.alone_below_mib and needs_alone(container, state)
+    return max(counted, min(gpu.memory_mib, gpu.capacity_mib)) if entire else counted
 
 
 def slots_for(container: ContainerRequest, state: GpuState) -> int:

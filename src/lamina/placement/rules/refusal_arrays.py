@@ -75,16 +75,18 @@ def _shared_codes(container: ContainerRequest, selector: GpuSelector | None, col
     found[columns.busy if idle else columns.busy & alone] = Cause.NOT_IDLE
     found[columns.whole & ~alone] = Cause.HELD
     if container.room is not None:
-        found[_beyond_quotas(container, container.room, memory, columns)] = Cause.QUOTA
+        found[_beyond_quotas(container, container.room, memory, alone, columns)] = Cause.QUOTA
     found[(memory > columns.capacity) | (cores > columns.cores_capacity)] = Cause.SIZE
     return found
 
 
-def _beyond_quotas(container: ContainerRequest, room: QuotaRoom, memory: Ints, columns: Columns) -> Bools:
+def _beyond_quotas(container: ContainerRequest, room: QuotaRoom, memory: Ints, alone: Bools, columns: Columns) -> Bools:
     """Where `room` does not take the share. No column has more than `_MAX_AMOUNT`."""
     beyond = np.full(memory.shape, not room.takes(0, container.cores), np.bool_)
     if room.memory is not None:
         counted = np.minimum(memory, columns.memory) if container.whole else memory
+        if container.sharing.alone_below_mib:  # as `held_memory` has it
+            counted = np.where(alone, np.maximum(counted, np.minimum(columns.memory, columns.capacity)), counted)
         beyond |= (counted > 0) & (counted > min(room.memory.left, _MAX_AMOUNT - 1))
     return beyond
 

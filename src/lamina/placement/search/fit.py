@@ -22,7 +22,7 @@ from lamina.core.requests import ContainerRequest, GpuSelector, PodRequest
 from lamina.placement.explanation.misfit import Misfit
 from lamina.placement.mig.partitions import PartitionScheme
 from lamina.placement.rules.chosen_mode import chosen_mode
-from lamina.placement.rules.refusal import needs_alone, refusal
+from lamina.placement.rules.refusal import held_memory, needs_alone, refusal
 from lamina.placement.search.gpu_sets import preferred, preferred_within
 from lamina.placement.search.multi_container import Seat, arrange, seat
 from lamina.placement.search.policies import gpu_order, node_score
@@ -128,7 +128,7 @@ def _counted_for(container: ContainerRequest, state: GpuState, mode: Mode) -> tu
     """What quotas count of the container's share of the GPU."""
     seated = seat(container, state, mode)
     if seated.instance is None or state.partitions is None:
-        return container.counted_on(state.gpu.memory_mib, state.gpu.capacity_mib), container.cores
+        return held_memory(container, state), container.cores
     card = state.partitions.scheme.card
     profile = card.profile(seated.instance.profile)
     return profile.holds_mib, card.cores(profile)
@@ -192,12 +192,12 @@ def _share(request: PodRequest, container: ContainerRequest, seat: Seat, mode: M
     state, partitions = seat.state, seat.state.partitions
     if seat.instance is not None and partitions is not None:
         return _instance(container, state, partitions.scheme, seat.instance)
-    alone, memory = needs_alone(container, state), container.memory_on(state.gpu.capacity_mib)
+    alone, memory = needs_alone(container, state), held_memory(container, state)
     mps = mode is Mode.MPS
     return Share(
         gpu=state.gpu.uuid,
         # A whole GPU has what it has; only shares of it can be scaled beyond.
-        memory_mib=container.counted_on(state.gpu.memory_mib, state.gpu.capacity_mib),
+        memory_mib=held_memory(container, state),
         physical_mib=0 if container.whole else _physical(memory, state),
         most_memory_mib=0 if alone else _most_memory(container, memory, state),
         cores=container.cores,

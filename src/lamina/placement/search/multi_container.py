@@ -12,7 +12,7 @@ from lamina.core.ledger import NOTHING, Taken
 from lamina.core.mig import Placed
 from lamina.core.requests import ContainerRequest, GpuSelector, PodRequest
 from lamina.placement.mig.instances import arrange_instances
-from lamina.placement.rules.refusal import needs_alone, refusal, slots_for
+from lamina.placement.rules.refusal import held_memory, needs_alone, refusal, slots_for
 from lamina.placement.search.gpu_sets import preferred
 from lamina.placement.search.policies import gpu_order
 from lamina.placement.state.nodes import GpuState, NodeState
@@ -182,7 +182,7 @@ class _Search:
         total = NOTHING
         for index in indices:
             container = self.request.containers[index]
-            memory = container.counted_on(state.gpu.memory_mib, state.gpu.capacity_mib)
+            memory = held_memory(container, state)
             alone, timeless = needs_alone(container, state), container.cores == 0
             total = total.plus(Taken(1, memory, container.cores, alone, timeless, container.sharing.one_isolation))
         return total
