@@ -175,6 +175,11 @@ def test_mps_goes_before_time_slicing_and_says_so() -> None:
     assert [warning for warning in both.warnings if "one sharing strategy at a time" in warning] == list(both.warnings)
 
 
+def test_time_slicing_has_no_bound_of_replicas() -> None:
+    read = sharing("{timeSlicing: {resources: [{name: gpu, replicas: 1000}]}}")
+    assert read.sharing.of("nvidia.com/gpu").replicas == 1000
+
+
 @pytest.mark.parametrize(("written", "warnings"), [("", 0), ("failRequestsGreaterThanOne: true, ", 0),
                                                    ("failRequestsGreaterThanOne: false, ", 1)])  # fmt: skip
 def test_by_mps_a_container_has_one_replica_whatever_is_written(written: str, warnings: int) -> None:

@@ -1,5 +1,6 @@
 """S3.8: Table 1 of "Improving GPU Utilization in Kubernetes" as advice and as a table."""
 
+import html
 import re
 
 import pytest
@@ -82,3 +83,19 @@ def test_s3_8_the_table_has_the_seeds_rows_and_mechanisms() -> None:
         assert row in shown
         assert re.sub(r"\W", "", row).casefold() in text
         assert set(cells) == {m for m in Mechanism if m is not Mechanism.WHOLE}
+
+
+def test_s3_8_each_cell_is_the_documents() -> None:
+    """Word for word, but for the last two rows, which are shorter here."""
+
+    def words(cell: str) -> str:
+        return re.sub(r"<[^>]*>|\band\b|\W", "", html.unescape(cell).casefold())
+
+    table = seed("003").partition("<table>")[2].partition("</table>")[0]
+    _, *rows = ([words(cell) for cell in row.split("</td>")[1:-1]] for row in table.split("</tr>")[:-1])
+    columns = (Mechanism.STREAMS, Mechanism.MPS, Mechanism.TIME_SLICING, Mechanism.MIG, Mechanism.VGPU)
+    found = [[words(cells[each]) for each in columns] for cells in TABLE.values()]
+    assert found[:8] == rows[:8]
+    telemetry = zip(found[8], rows[8], strict=True)
+    assert all(theirs.startswith(re.match("na|limited|yes", ours)[0]) for ours, theirs in telemetry)
+    assert len(found) == len(rows) == 10
