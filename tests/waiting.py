@@ -7,7 +7,7 @@ import asyncio
 import inspect
 import time
 from collections.abc import Awaitable, Callable
-from typing import TypeVar
+from typing import Any, TypeVar
 
 from lamina.ports.clock import Clock, FakeClock
 
@@ -29,6 +29,15 @@ def wait_until(ask: Callable[[], T], otherwise: Otherwise = "", within_s: float 
         time.sleep(pause_s)
         pause_s = min(1.5 * pause_s, LAST_PAUSE_S)
     return answer
+
+
+async def canceled(*tasks: "asyncio.Task[Any]") -> None:
+    """End tasks that would go on. Raises what one of them has ended with by itself."""
+    for task in tasks:
+        task.cancel()
+    for result in await asyncio.gather(*tasks, return_exceptions=True):
+        if isinstance(result, Exception):
+            raise result
 
 
 async def until(

@@ -7,8 +7,6 @@ from typing import Any
 
 from msgspec import structs
 
-from lamina.agent.inventory.offer_store import NodeOfferStore
-from lamina.agent.inventory.reducer import OfferState
 from lamina.agent.inventory.usage import devices_in_use
 from lamina.agent.nvidia.time_slices import TimeSliceManager
 from lamina.agent.prepare.plan import WriteLimits
@@ -26,7 +24,7 @@ from lamina.dra.names import DRIVER, cdi_name
 from lamina.ports.kube import NODES, PODS, RESOURCE_CLAIMS, Object
 from lamina.ports.nvml import GpuFacts
 from lamina.ports.time_slices import FakeTimeSlices
-from tests.agent.node import FACTS, KIND, Node
+from tests.agent.node import FACTS, KIND, Node, node_offer
 from tests.worlds.deaths import Life
 
 TOTAL_MIB = 32768
@@ -67,8 +65,7 @@ class ClaimNode(Node):
         super().start(life)
         self.context = replace(self.context, settings=replace(self.context.settings, **self._settings))
         settings = structs.replace(DEFAULT.for_node(self.name), modes=self.modes)
-        state = OfferState(node=self.name, settings=settings, ticket_kinds=(KIND,), selected=True)
-        self.offers = NodeOfferStore(state, self._in_use)
+        self.offers = node_offer(self.name, self._in_use, settings=settings, ticket_kinds=(KIND,))
         self.observe()
         self.doors = Doors(self.context, self.offers)
         self.doors.synced = True

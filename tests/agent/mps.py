@@ -6,10 +6,8 @@ from pathlib import Path
 from msgspec import structs
 
 from lamina.agent.inventory.native_devices import NativeKind
-from lamina.agent.inventory.reducer import OfferState
 from lamina.agent.mps.daemons import SharedGpus
 from lamina.agent.state.holdings import Bound
-from lamina.configuration import DEFAULT
 from lamina.core.gpus import Mode
 from lamina.core.grants import ContainerGrant, Share
 from lamina.core.mps import MpsDaemon
@@ -35,14 +33,13 @@ class MpsNode(Node):
         """`replicas` of each GPU by MPS; 0 is a node that grants shares."""
         super().start(life)
         self.kind = NativeKind(Replicated(name=GPU, offered=GPU, replicas=replicas), Strategy.MPS)
-        state = OfferState(
-            node=self.name,
-            settings=DEFAULT.for_node(self.name),
+        self.offer_gpus(
+            SharedGpus(replicas, self.root / root),
+            self._reported,
             native_kinds=(self.kind,) if replicas else (),
             mode=Mode.MPS if replicas else Mode.WHOLE,
             selected=selected,
         )
-        self.offer_gpus(state, SharedGpus(replicas, self.root / root), self._reported)
         self.observe()
 
     def observe(self) -> None:

@@ -19,7 +19,7 @@ from lamina.agent.inventory.builder import OnDemandInstances
 from lamina.agent.inventory.offer_store import NodeOfferStore
 from lamina.agent.inventory.reducer import OfferState
 from lamina.agent.inventory.tickets import ticket_kinds
-from lamina.agent.inventory.usage import devices_in_use
+from lamina.agent.inventory.usage import DevicesInUse, devices_in_use
 from lamina.agent.limits.container_resizer import ContainerResizer
 from lamina.agent.limits.driver_reports import ProcessOwners
 from lamina.agent.mig.grant_partitioner import GrantPartitioner
@@ -77,10 +77,15 @@ def container(name: str, *shares: Share, init: bool = False, sidecar: bool = Fal
     return ContainerGrant(name=name, shares=shares or (share(),), init=init, sidecar=sidecar)
 
 
+def node_offer(name: str = "node-1", in_use: Callable[[], DevicesInUse] = DevicesInUse, **state: Any) -> NodeOfferStore:
+    """What a node of Lamina's offers by the default configuration; `state` has other fields of OfferState."""
+    fields = {"node": name, "settings": DEFAULT.for_node(name), "selected": True} | state
+    return NodeOfferStore(OfferState(**fields), in_use)
+
+
 def pod_watch(node: "Node", owners: PodOwners | None = None, doors: Doors | None = None) -> PodWatch:
     """The watch of the node's pods."""
-    idle = NodeOfferStore(OfferState(node=node.name, settings=DEFAULT.for_node(node.name), selected=True))
-    doors = doors or Doors(node.context, idle)
+    doors = doors or Doors(node.context, node_offer(node.name))
     return PodWatch(node.context, node.survivors, node.sizes, owners or PodOwners(), doors)
 
 
@@ -163,7 +168,7 @@ class Node:
         self.sizes = ContainerResizer(self.context, self.owners, lambda sizes: None)
         self.releaser = Releaser(self.context, {RESOURCE}, self.processes)
         settings = structs.replace(DEFAULT.for_node(self.name), modes=(Mode.QUOTA, Mode.MPS, Mode.MIG))
-        self.offer_gpus(OfferState(node=self.name, settings=settings, selected=True), SharedGpus(0, self.root / "mps"))
+        self.offer_gpus(SharedGpus(0, self.root / "mps"), settings=settings)
         self.offer.update(driver="535.1", observed=tuple(self.gpus.values()))
         self.preparer = self.ticket_preparer(self._write_limits)
 
@@ -184,9 +189,10 @@ class Node:
         await reconcile(self.context)
         await self.on_demand.reconcile()
 
-    def offer_gpus(self, state: OfferState, shared: SharedGpus, report: ReportDaemon = unreported) -> None:
+    def offer_gpus(self, shared: SharedGpus, report: ReportDaemon = unreported, **state: Any) -> None:
         """What the node offers from now on, and the supervisor of its MPS daemons."""
-        self.offer = NodeOfferStore(state, lambda: devices_in_use(self.record.allocations, state.mode))
+        mode = state.get("mode", Mode.WHOLE)
+        self.offer = node_offer(self.name, lambda: devices_in_use(self.record.allocations, mode), **state)
         ports = self.context
         journal = DaemonJournal(ports.settings.mps, self.files)
         lifecycle = DaemonLifecycle(self._mps, ports.nvml, journal, self.files, self.clock)

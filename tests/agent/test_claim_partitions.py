@@ -1,7 +1,6 @@
 """MIG devices that a claim gets on demand: made at Prepare, destroyed after Unprepare, and one mode per GPU."""
 
 import asyncio
-import contextlib
 import itertools
 from pathlib import Path
 from typing import Any
@@ -22,7 +21,7 @@ from lamina.ports.kube.resources import Resource
 from lamina.ports.nvml import GpuProcess
 from tests.agent.claim_nodes import ClaimNode, dies, result, sharing
 from tests.agent.mig_nodes import FACTS, GPU, admitted, instance, on
-from tests.waiting import until
+from tests.waiting import canceled, until
 
 SMALL, LARGE = "gpu-0-mig-1g5gb-19-6", "gpu-0-mig-3g20gb-9-4"
 
@@ -261,9 +260,7 @@ async def published(node: PartitionedNode, looks: int = 2) -> list[Object]:
     await until(lambda: node.watch.published is not None, task=task)
     for _ in range(looks):
         await node.publisher.reconcile()
-    task.cancel()
-    with contextlib.suppress(asyncio.CancelledError):
-        await task
+    await canceled(task)
     return (await node.kube.list(RESOURCE_SLICES)).items
 
 

@@ -17,7 +17,7 @@ from lamina_lab.kubelet.claims.driver import ClaimError, Driver, open_channel
 from lamina_lab.kubelet.claims.drivers import Drivers
 from lamina_lab.kubelet.claims.records import NodeClaim
 from tests.agent.claim_nodes import ClaimNode, result
-from tests.waiting import until
+from tests.waiting import canceled, until
 
 CLAIM = NodeClaim("uid-of-c", "default", "c")
 
@@ -52,9 +52,7 @@ async def served() -> AsyncIterator[Served]:
         served = Served(Path(folder))
         task = asyncio.create_task(served.registration.run())
         yield served
-        task.cancel()
-        with contextlib.suppress(asyncio.CancelledError):
-            await task
+        await canceled(task)
         await served.drivers.close()
 
 

@@ -18,8 +18,6 @@ from lamina.agent.compat.reconciler import (
     metadata_patch,
 )
 from lamina.agent.inventory.builder import build_inventory
-from lamina.agent.inventory.offer_store import NodeOfferStore
-from lamina.agent.inventory.reducer import OfferState
 from lamina.agent.inventory.tickets import ticket_kinds
 from lamina.agent.state.gpu_health import ObservedGpu
 from lamina.agent.state.observed import Observable, ObservedNode
@@ -35,7 +33,7 @@ from lamina.ports.host import FakeHost
 from lamina.ports.kube import NODES, Object
 from lamina.ports.kube.fake import FakeKube
 from lamina.ports.nvml.fake import FakeNvml, fake_gpus
-from tests.agent.node import fake_context
+from tests.agent.node import fake_context, node_offer
 from tests.dialects.nodes import A100, described
 
 HAMI_NAMES = [f"nvidia.com/{name}" for name in ("gpumem", "gpumem-percentage", "gpucores", "priority")]
@@ -125,8 +123,7 @@ class Kept:
         self.nvml = FakeNvml(fake_gpus(count))
         self.clock = FakeClock(1000.0)
         kinds = ticket_kinds(self.config)
-        state = OfferState(node="n", settings=self.config.for_node("n"), ticket_kinds=kinds, selected=True)
-        self.offer = NodeOfferStore(state)
+        self.offer = node_offer("n", settings=self.config.for_node("n"), ticket_kinds=kinds)
         self.observed: Observable[ObservedNode | None] = Observable(None)
         node = fake_context(Path("/nowhere"), "n", config=self.config, kube=self.kube, nvml=self.nvml, clock=self.clock)
         self.keeper = CompatReconciler(node, self.offer, self.observed, FakeHost())

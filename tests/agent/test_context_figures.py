@@ -13,6 +13,7 @@ from lamina.enforcement import DeviceLimit, Limits, layout, write_container
 from lamina.ports.host import ProcessIdentity
 from lamina.ports.nvml import GpuProcess
 from tests.agent.node import GPU, Node
+from tests.waiting import canceled
 
 MIB = 1 << 20
 MIG = "MIG-00000000-0000-4000-8000-000000000001"
@@ -76,8 +77,7 @@ async def answering(node: Node, seconds: float = 0.2) -> AsyncIterator[None]:
         await node.clock.advance(seconds)
         yield
     finally:
-        task.cancel()
-        await asyncio.gather(task, return_exceptions=True)
+        await canceled(task)
 
 
 async def test_each_process_that_asks_gets_its_own_figure(node: Node) -> None:

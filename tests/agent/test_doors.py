@@ -1,7 +1,6 @@
 """What is offered to claims is what they are prepared for: both ask which GPUs pods have by the device plugins."""
 
 import asyncio
-import contextlib
 from pathlib import Path
 from typing import Any
 
@@ -11,7 +10,7 @@ from lamina.errors import NotYet
 from lamina.ports.kube import GRANTS, PODS
 from tests.agent.claim_nodes import ClaimNode, result
 from tests.agent.node import GPU, RESOURCE, container, pod_watch, share
-from tests.waiting import until
+from tests.waiting import canceled, until
 
 
 @pytest.fixture
@@ -109,6 +108,4 @@ async def test_the_watch_of_pods_tells_the_doors(node: ClaimNode) -> None:
     assert [*seen] == ["asks"]
     await node.kube.delete(PODS, "asks", namespace="default")
     await until(lambda: not seen, task=task)
-    task.cancel()
-    with contextlib.suppress(asyncio.CancelledError):
-        await task
+    await canceled(task)

@@ -15,6 +15,7 @@ from lamina.enforcement import DeviceLimit, Limits, layout, write_container
 from lamina.ports.kube import EVENTS
 from tests.agent.node import GPU, Node, container
 from tests.enforcement.leases import lease
+from tests.waiting import canceled
 
 
 @asynccontextmanager
@@ -29,9 +30,7 @@ async def arbitrating(node: Node) -> AsyncIterator[None]:
         await node.clock.advance(1)
         yield
     finally:
-        for part in parts:
-            part.cancel()
-        await asyncio.gather(*parts, return_exceptions=True)
+        await canceled(*parts)
 
 
 async def events_of(node: Node) -> list[tuple[str, str, str]]:

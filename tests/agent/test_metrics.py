@@ -14,8 +14,6 @@ from prometheus_client.parser import text_string_to_metric_families
 
 from lamina.agent.containers.paths import write_limits
 from lamina.agent.inventory.monitor import CheckedNvml, GpuMonitor
-from lamina.agent.inventory.offer_store import NodeOfferStore
-from lamina.agent.inventory.reducer import OfferState
 from lamina.agent.inventory.tickets import ticket_kinds
 from lamina.agent.metrics import collection
 from lamina.agent.metrics.collection import UsageRates
@@ -35,8 +33,8 @@ from lamina.ports.host import FakeHost
 from lamina.ports.listener import Address
 from lamina.ports.nvml import GpuProcess, GpuReading
 from lamina.ports.nvml.fake import FakeNvml
-from tests.agent.node import FACTS, GPU, Node, container, share
-from tests.waiting import until
+from tests.agent.node import FACTS, GPU, Node, container, node_offer, share
+from tests.waiting import canceled, until
 from tests.worlds.planted import raising
 
 Series = dict[tuple[str, frozenset[str]], float]
@@ -50,13 +48,7 @@ class Reported:
         self.node.preparer = self.node.ticket_preparer(write_limits)
         self.nvml = FakeNvml(FACTS)
         self.host = FakeHost()
-        state = OfferState(
-            node=self.node.name,
-            settings=DEFAULT.for_node(self.node.name),
-            ticket_kinds=ticket_kinds(DEFAULT),
-            selected=True,
-        )
-        self.offer = NodeOfferStore(state)
+        self.offer = node_offer(ticket_kinds=ticket_kinds(DEFAULT))
         self.offer.update(driver="515.86.01", observed=tuple(ObservedGpu(facts) for facts in FACTS))
         self.context = replace(self.node.context, nvml=self.nvml, config=config)
         self.page = MetricsPage(self.context, self.offer, self.host)
@@ -366,9 +358,7 @@ async def served(reported: Reported) -> AsyncIterator[str]:
     task = asyncio.create_task(MetricsServer(reported.page, Address("127.0.0.1", 0), reported.context).run())
     await until(file.exists, task=task)
     yield file.read_text().strip()
-    task.cancel()
-    with contextlib.suppress(asyncio.CancelledError):
-        await task
+    await canceled(task)
 
 
 async def test_the_page_is_where_its_file_says(reported: Reported) -> None:

@@ -7,9 +7,7 @@ from msgspec import structs
 
 from lamina.agent.inventory.native_devices import native_kind
 from lamina.agent.inventory.offer_store import NodeOfferStore
-from lamina.agent.inventory.reducer import OfferState
 from lamina.agent.prepare.preparers import NativePreparer, NativeRules
-from lamina.configuration import DEFAULT
 from lamina.configuration.nvidia import NvidiaConfig
 from lamina.core.gpus import Mode
 from lamina.core.mig import Placed
@@ -18,7 +16,7 @@ from lamina.core.mig_devices import MIXED, MigDevice
 from lamina.core.sharing import ReplicaSharing
 from lamina.errors import NotYet
 from tests.agent.mig_nodes import FACTS, GPU, admitted, instance, partitioned_node, start
-from tests.agent.node import RESOURCE, Node, container, share
+from tests.agent.node import RESOURCE, Node, container, node_offer, share
 
 OTHER = FACTS[1].uuid
 PROFILE = MIG_CARDS["A100-40GB"].profile("1g.5gb")
@@ -40,9 +38,7 @@ def plain(node: Node, offer: NodeOfferStore, resource: str) -> NativePreparer:
 
 
 def offered(node: Node) -> NodeOfferStore:
-    offer = NodeOfferStore(
-        OfferState(node=node.name, settings=DEFAULT.for_node(node.name), mig_strategy=MIXED, selected=True)
-    )
+    offer = node_offer(node.name, mig_strategy=MIXED)
     offer.update(driver="535.1", observed=tuple(node.gpus.values()))
     return offer
 

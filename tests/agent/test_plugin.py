@@ -23,7 +23,7 @@ from lamina.ports.kubelet.deviceplugin_pb2_grpc import DevicePluginStub
 from lamina.ports.kubelet.fake import FakeKubelet
 from lamina.ports.kubelet.servers import POD_RESOURCES_SOCKET, serving
 from tests.agent.node import KIND, RESOURCE, Node, container
-from tests.waiting import until
+from tests.waiting import canceled, until
 
 TWENTY = tuple(KubeletDevice(f"ticket-{n}", True) for n in range(20))
 
@@ -81,9 +81,7 @@ async def registered(node: Node) -> AsyncIterator[Registered]:
         keeping = asyncio.create_task(made.registration.run())
         await kubelet.until(RESOURCE, 20)
         yield made
-        keeping.cancel()
-        with contextlib.suppress(asyncio.CancelledError):
-            await keeping
+        await canceled(keeping)
         await kubelet.stop()
 
 
@@ -245,9 +243,7 @@ async def test_it_keeps_trying_while_kubelet_refuses_or_is_away(node: Node) -> N
         assert kubelet.registrations == []
         kubelet.refuse = ""
         await made.pass_time(20)
-        keeping.cancel()
-        with contextlib.suppress(asyncio.CancelledError):
-            await keeping
+        await canceled(keeping)
         assert not (kubelet.plugins / KIND.endpoint).exists()
         await kubelet.stop()
 

@@ -3,12 +3,8 @@
 from pathlib import Path
 
 import pytest
-from msgspec import structs
 
-from lamina.agent.inventory.offer_store import NodeOfferStore
-from lamina.agent.inventory.reducer import OfferState
 from lamina.agent.inventory.usage import DevicesInUse
-from lamina.configuration import DEFAULT
 from lamina.core.claims import HeldClaim
 from lamina.core.gpu_facts import MigInstanceFacts
 from lamina.core.gpus import MigInstance, Mode
@@ -16,7 +12,7 @@ from lamina.core.grants import ContainerGrant, Share
 from lamina.core.mig_cards import MIG_CARDS
 from lamina.core.mig_devices import MigDevice
 from tests.agent.claim_nodes import ClaimNode, result
-from tests.agent.node import GPU
+from tests.agent.node import GPU, node_offer
 
 
 @pytest.fixture
@@ -52,8 +48,7 @@ def test_a_mig_device_is_an_instance_of_its_gpu() -> None:
     device = MigDevice(GPU[0], MigInstanceFacts(7, "1g.5gb", 4, "MIG-1"), MIG_CARDS["A100-40GB"].profile("1g.5gb"))
     request = ContainerGrant(name="gpu", shares=(Share(gpu="MIG-1", memory_mib=4864, mode=Mode.MIG),))
     claim = HeldClaim(namespace="default", name="c", uid="u", requests=(request,))
-    state = OfferState(node="n", settings=DEFAULT.for_node("n"), selected=True, driver="580")
-    offer = NodeOfferStore(structs.replace(state, mig_devices=(device,)), lambda: DevicesInUse(claims=(claim,)))
+    offer = node_offer("n", lambda: DevicesInUse(claims=(claim,)), driver="580", mig_devices=(device,))
     offer.update()
     assert offer.inventory.value is not None
     ((share,),) = [request.shares for claim in offer.inventory.value.claims for request in claim.requests]

@@ -1,7 +1,6 @@
 """Nothing outlives its pod, and nothing goes while kubelet still lists it."""
 
 import asyncio
-import contextlib
 from collections.abc import Collection
 
 import pytest
@@ -10,6 +9,7 @@ from lamina.agent.cleanup.release import UNCLAIMED_S, UNLISTED_S
 from lamina.ports.kube import GRANTS, PODS
 from lamina.ports.kubelet.allocations import Holder
 from tests.agent.node import RESOURCE, Node, container
+from tests.waiting import canceled
 
 
 async def started(node: Node, pod: str = "p", ticket: str = "ticket-0") -> str:
@@ -186,6 +186,4 @@ async def test_sweeping_goes_on_after_kubelet_was_away(node: Node) -> None:
     await node.kube.delete(PODS, "p", namespace="default")
     await node.clock.advance(2)
     assert made(node) == []
-    task.cancel()
-    with contextlib.suppress(asyncio.CancelledError):
-        await task
+    await canceled(task)

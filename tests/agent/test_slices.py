@@ -1,7 +1,6 @@
 """The ResourceSlices that an agent keeps in Kubernetes."""
 
 import asyncio
-import contextlib
 from collections.abc import AsyncIterator
 from pathlib import Path
 
@@ -10,7 +9,7 @@ import pytest
 from lamina.dra.names import DRIVER
 from lamina.ports.kube import RESOURCE_SLICES, Object
 from tests.agent.claim_nodes import ClaimNode, result
-from tests.waiting import until
+from tests.waiting import canceled, until
 
 
 @pytest.fixture
@@ -20,9 +19,7 @@ async def node(tmp_path: Path) -> AsyncIterator[ClaimNode]:
     task = asyncio.create_task(node.watch.run())
     await until(lambda: node.watch.published is not None, task=task)
     yield node
-    task.cancel()
-    with contextlib.suppress(asyncio.CancelledError):
-        await task
+    await canceled(task)
 
 
 async def slices(node: ClaimNode) -> list[Object]:

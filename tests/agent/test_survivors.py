@@ -16,6 +16,7 @@ from lamina.ports.kube import PODS
 from lamina.ports.nvml import GpuProcess
 from tests.agent.node import GPU, Node, container, pod_watch, share
 from tests.enforcement.slots import locked_slot
+from tests.waiting import canceled
 
 TERMINATED, RUNS = {"terminated": {"exitCode": 0}}, {"running": {}}
 
@@ -25,9 +26,7 @@ async def watching(node: Node) -> AsyncIterator[None]:
     tasks = [asyncio.create_task(part.run()) for part in (node.survivors, pod_watch(node))]
     await node.clock.advance(0)
     yield
-    for task in tasks:
-        task.cancel()
-    await asyncio.gather(*tasks, return_exceptions=True)
+    await canceled(*tasks)
 
 
 async def started(node: Node, pod: str = "p", *granted: ContainerGrant, ticket: str = "ticket-0") -> str:

@@ -5,8 +5,6 @@ from pathlib import Path
 import pytest
 
 from lamina.agent.inventory.native_devices import NativeKind
-from lamina.agent.inventory.offer_store import NodeOfferStore
-from lamina.agent.inventory.reducer import OfferState
 from lamina.agent.inventory.usage import DevicesInUse, GpuUse
 from lamina.agent.nvidia.time_slices import REFRESH_S, RETRY_S, TimeSliceManager
 from lamina.agent.state.gpu_health import ObservedGpu
@@ -17,7 +15,7 @@ from lamina.errors import BadInput, Outside
 from lamina.ports.clock import FakeClock
 from lamina.ports.nvml.fake import fake_gpus
 from lamina.ports.time_slices import FakeTimeSlices, NvidiaSmi
-from tests.agent.node import fake_context
+from tests.agent.node import fake_context, node_offer
 
 FACTS = fake_gpus(2)
 A, B = (facts.uuid for facts in FACTS)
@@ -38,14 +36,8 @@ class SlicedNode:
     def start(self, wanted: TimeSlice | None, kind: NativeKind | None = REPLICAS) -> TimeSliceManager:
         """An agent that begins with this configuration."""
         mode = Mode.TIMESLICE if kind is REPLICAS else Mode.WHOLE
-        state = OfferState(
-            node="node-1",
-            settings=load("", "test").for_node("node-1"),
-            native_kinds=(kind,) if kind else (),
-            mode=mode,
-            selected=True,
-        )
-        self.offer = NodeOfferStore(state, lambda: DevicesInUse(gpus=self.used))
+        kinds = (kind,) if kind else ()
+        self.offer = node_offer(in_use=lambda: DevicesInUse(gpus=self.used), native_kinds=kinds, mode=mode)
         self.reconcile()
         node = fake_context(self.root, clock=self.clock)
         return TimeSliceManager(node, self.offer, self.door, wanted=wanted, report=self.tell)

@@ -1,7 +1,6 @@
 """Lists are printed, ordered, selected and followed the same way by all commands that list."""
 
 import asyncio
-import contextlib
 import json
 from collections.abc import Sequence
 
@@ -18,6 +17,7 @@ from lamina.ports.kube import NODES, RESOURCE_QUOTAS, Object
 from lamina.ports.kube.fake import FakeKube
 from lamina_lab.cluster.survey import LabSummary
 from tests.cli.commands import Commands
+from tests.waiting import canceled
 from tests.worlds.clusters import cluster, container, grant, inventory, pod
 
 LISTS = ("pods", "gpus", "quotas", "mig list")
@@ -194,9 +194,7 @@ class Followed:
         await clock.advance(EVERY_S * len(readings))
         if following.done():
             following.result()
-        following.cancel()
-        with contextlib.suppress(asyncio.CancelledError):
-            await following
+        await canceled(following)
         assert not self.readings, "each is read after the pause"
         out, err = self._capsys.readouterr()
         return [" ".join(line.split()) for line in out.splitlines()], err.splitlines()

@@ -17,7 +17,7 @@ from lamina.ports.files import Files
 from lamina.ports.kube import CONFIG_MAPS
 from lamina.ports.kube.fake import FakeKube
 from lamina.ports.set_aside import SetAside
-from tests.waiting import until
+from tests.waiting import canceled, until
 from tests.worlds.objects import config_map
 
 log = logging.getLogger(__name__)
@@ -49,8 +49,7 @@ async def followed(
     configuration.listeners.append(lambda: changes.append(configuration.value))
     task = asyncio.create_task(follow_source(path, kube, clock, configuration, None, SetAside(log)))
     yield configuration, changes
-    task.cancel()
-    await asyncio.gather(task, return_exceptions=True)
+    await canceled(task)
 
 
 async def test_a_file_goes_before_the_config_map_and_without_either_there_is_the_default(

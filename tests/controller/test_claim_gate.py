@@ -1,7 +1,6 @@
 """Pods with claims are scheduled only while their claims are within the quotas of the namespace."""
 
 import asyncio
-import contextlib
 from collections.abc import AsyncIterator
 from typing import Any
 
@@ -19,6 +18,8 @@ from lamina.ledger.used_claims import ClaimName
 from lamina.ports.kube import EVENTS, PODS, EventRecorder, Object
 from lamina.report.claim_quotas import WaitingForQuotas
 from tests.controller.binders import Bench
+from tests.waiting import canceled
+from tests.worlds.clocks import settle
 from tests.worlds.objects import gpus, inventory
 
 MEMORY, CORES = "limits.nvidia.com/gpumem", "limits.nvidia.com/gpucores"
@@ -65,11 +66,9 @@ class Gated(Bench):
         return await self.kube.create(PODS, {"metadata": meta, "spec": {"containers": [], **spec}})
 
     async def step(self) -> None:
-        for _ in range(20):
-            await asyncio.sleep(0)
+        await settle(20)
         await self.gate.step()
-        for _ in range(20):
-            await asyncio.sleep(0)
+        await settle(20)
 
     async def waiting(self) -> list[str]:
         await self.step()
@@ -90,9 +89,7 @@ async def gated() -> AsyncIterator[Gated]:
     task = asyncio.create_task(gated.gate.run())
     await gated.step()
     yield gated
-    task.cancel()
-    with contextlib.suppress(asyncio.CancelledError):
-        await task
+    await canceled(task)
 
 
 async def test_without_a_quota_every_pod_is_scheduled(gated: Gated) -> None:

@@ -1,7 +1,6 @@
 """Templates of generated claims: made before pods are scheduled, only what the contents say, and removed after use."""
 
 import asyncio
-import contextlib
 from collections.abc import AsyncIterator
 from typing import Any
 
@@ -12,6 +11,8 @@ from lamina.dialects.by_claim import ENTRY, GENERATED
 from lamina.dra.generated import GeneratedClaim, GeneratedRequest, template_spec
 from lamina.ports.kube import EVENTS, PODS, RESOURCE_CLAIM_TEMPLATES, EventRecorder, Object
 from tests.controller.binders import Bench
+from tests.waiting import canceled
+from tests.worlds.clocks import settle
 
 CLAIM = GeneratedClaim(requests=(GeneratedRequest(container="main", memory_mib=1024, cores=30),))
 OTHER = GeneratedClaim(requests=(GeneratedRequest(container="main", memory_mib=2048),))
@@ -35,8 +36,7 @@ class Maker(Bench):
 
     async def step(self) -> None:
         """After the watch has reported everything."""
-        for _ in range(20):
-            await asyncio.sleep(0)
+        await settle(20)
         await self.templates.step()
 
     async def names(self) -> list[str]:
@@ -57,9 +57,7 @@ async def maker() -> AsyncIterator[Maker]:
     task = asyncio.create_task(maker.templates.run())
     await maker.step()
     yield maker
-    task.cancel()
-    with contextlib.suppress(asyncio.CancelledError):
-        await task
+    await canceled(task)
 
 
 async def test_a_template_is_made_for_a_pod_that_waits_and_once_for_equal_ones(maker: Maker) -> None:

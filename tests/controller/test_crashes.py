@@ -18,6 +18,7 @@ from lamina.ports.kube import GRANTS, LEASES, PODS, Conflict, Object
 from lamina.ports.kube.fake_network import DecoratedKube
 from tests.controller.binders import Bench
 from tests.controller.bound_pods import StartingKube
+from tests.waiting import canceled
 from tests.worlds.clocks import SettableClock
 from tests.worlds.objects import admitted_pod, gpus
 
@@ -96,8 +97,7 @@ class TwoReplicas:
             await binds
             return False
         if self.how in (CRASHES_BEFORE, CRASHES_AFTER):
-            binds.cancel()
-            await asyncio.gather(binds, return_exceptions=True)
+            await canceled(binds)
         for pod in reversed(self.pods):
             if await self.two.bind(pod, self.second):
                 await self.two.bind(pod, self.second)  # the first attempt has read what others placed

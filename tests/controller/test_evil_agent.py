@@ -5,7 +5,6 @@ writes a ResourceSlice, the status of a ResourceClaim, and events.
 """
 
 import asyncio
-import contextlib
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from dataclasses import dataclass
@@ -49,7 +48,8 @@ from lamina.ports.kube.fake import FakeKube
 from lamina.report import cluster_reader
 from tests.controller import evil_inventories
 from tests.controller.evil_inventories import EVIL, HUGE, SMALL, Subject
-from tests.worlds.clocks import JumpingClock
+from tests.waiting import canceled
+from tests.worlds.clocks import JumpingClock, settle
 from tests.worlds.clusters import container, grant, inventory, pod
 
 NODE, NAMESPACE = "n", "victim"
@@ -97,8 +97,7 @@ class TwoNodes:
     controller: Controller
 
     async def settle(self) -> None:
-        for _ in range(60):
-            await asyncio.sleep(0)
+        await settle(60)
 
     async def live(self, evil: Evil) -> None:
         """Pods start, one is deleted by force, and one is to become smaller."""
@@ -199,9 +198,7 @@ async def world() -> AsyncIterator[TwoNodes]:
     watching = asyncio.create_task(made.controller.watches.run())
     await made.settle()
     yield made
-    watching.cancel()
-    with contextlib.suppress(asyncio.CancelledError):
-        await watching
+    await canceled(watching)
 
 
 async def outcome(*evil: tuple[Resource, Object]) -> dict[str, Any]:

@@ -1,7 +1,6 @@
 """GPUs that kube-scheduler has allocated to claims take no grants, and a pod's own claims are no exception."""
 
 import asyncio
-import contextlib
 from collections.abc import Sequence
 from typing import Any
 
@@ -13,7 +12,7 @@ from lamina.dra.names import DRIVER, HAMI_DRIVER
 from lamina.ledger.observed_claims import ObservedClaims
 from lamina.ports.kube import PODS, RESOURCE_CLAIMS, Object
 from tests.controller.binders import Bench
-from tests.waiting import until
+from tests.waiting import canceled, until
 from tests.worlds.objects import admitted_pod, gpus, inventory
 
 NODE = "node-0"
@@ -155,9 +154,7 @@ async def test_the_watch_of_claims_decides_what_others_get() -> None:
     await until(lambda: marked(claim(result("gpu-0"))) == [0] and len(list(bench.cluster_state.claims)) == 1, task=task)
     assert await bench.bind(await bench.pod(gpu=1, gpumem=1000)) == ""
     assert await bench.granted_gpus() == [gpus(2)[1].uuid]
-    task.cancel()
-    with contextlib.suppress(asyncio.CancelledError):
-        await task
+    await canceled(task)
 
 
 @pytest.mark.parametrize(("most", "binds"), [(32768, True), (32767, False)])

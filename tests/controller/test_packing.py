@@ -1,7 +1,6 @@
 """The packing policy in a live cluster: it chooses the node and the GPU, learns, and follows what is reported."""
 
 import asyncio
-import contextlib
 import threading
 from collections.abc import Callable
 from typing import Any
@@ -22,7 +21,7 @@ from lamina.ports.kube import NODES as NODE_OBJECTS
 from lamina.ports.kube import PODS, Object
 from tests.controller.binders import Bench
 from tests.controller.usual_pods import pod, usual, watched
-from tests.waiting import until
+from tests.waiting import canceled, until
 from tests.worlds.objects import gpus
 
 NODES = ["node-0", "node-1"]
@@ -171,9 +170,7 @@ async def followed(bench: Bench, holds: Callable[[], bool]) -> None:
     clock = FakeClock()
     task = asyncio.create_task(bench.scheduler.packing.run(clock))
     await until(holds, task=task, clock=clock, step_s=policy._POLL_S)
-    task.cancel()
-    with contextlib.suppress(asyncio.CancelledError):
-        await task
+    await canceled(task)
 
 
 async def test_a_policy_that_cannot_be_learned_leaves_best_fit(

@@ -1,7 +1,6 @@
 """Objects that come and go while no watch reports them: what the controller read or wrote of them ends with them."""
 
 import asyncio
-import contextlib
 from collections.abc import AsyncIterator
 from typing import Any
 
@@ -16,7 +15,7 @@ from lamina.ports.clock import FakeClock
 from lamina.ports.kube import INVENTORIES, NODES, PODS, RESOURCE_CLAIMS, Listing, Object, Resource, Unreachable
 from lamina.ports.kube.fake import FakeKube
 from tests.controller.binders import Bench
-from tests.waiting import until
+from tests.waiting import canceled, until
 from tests.worlds.objects import admitted_pod, gpus, inventory_object, node_object
 
 CPU = 64_000
@@ -38,9 +37,7 @@ async def bench() -> AsyncIterator[Bench]:
     kube.disconnect()
     yield bench
     for task in watching:
-        task.cancel()
-        with contextlib.suppress(asyncio.CancelledError):
-            await task
+        await canceled(task)
 
 
 async def bound(bench: Bench) -> Object:

@@ -1,7 +1,6 @@
 """The lab's scheduler with the controller allocates as much as the packing policy does in a replay, bind by bind."""
 
 import asyncio
-import contextlib
 from collections.abc import AsyncIterator
 from pathlib import Path
 
@@ -22,7 +21,7 @@ from lamina.ports.kube.fake import FakeKube
 from lamina_lab.scheduler.extender import ExtenderConfig, ManagedResource
 from lamina_lab.scheduler.run import run
 from tests.controller.cluster import RunningController, running
-from tests.waiting import until
+from tests.waiting import canceled, until
 from tests.worlds.objects import admitted_pod
 
 SEEDS = range(2)
@@ -66,9 +65,7 @@ async def lab(tmp_path: Path) -> AsyncIterator[RunningController]:
         extender = ExtenderConfig(cluster.urls["extenderHttp"], managed, filter_verb=FILTER_TO_BEST)
         scheduler = asyncio.create_task(run(kube, extender, SystemClock()))
         yield cluster
-        scheduler.cancel()
-        with contextlib.suppress(asyncio.CancelledError):
-            await scheduler
+        await canceled(scheduler)
 
 
 def _gpus(row: int, count: int) -> tuple[Gpu, ...]:

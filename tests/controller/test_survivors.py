@@ -1,7 +1,6 @@
 """A pod that is gone counts until its processes are: by what its node's agent publishes, and shortly before that."""
 
 import asyncio
-import contextlib
 from collections.abc import AsyncIterator
 from typing import Any
 
@@ -17,6 +16,8 @@ from lamina.ledger.lingering_pods import REPORT_S
 from lamina.ledger.pod_rules import PodRules
 from lamina.ports.kube import INVENTORIES, NODES, PODS, RESOURCE_QUOTAS, Object
 from tests.controller.binders import Bench
+from tests.waiting import canceled
+from tests.worlds.clocks import settle
 from tests.worlds.objects import inventory, inventory_object, node_object
 
 RUNS, ENDED = {"running": {}}, {"terminated": {"exitCode": 0}}
@@ -58,8 +59,7 @@ class WatchingBench(Bench):
         self.ledger.expire(self.clock.monotonic())
 
     async def settle(self) -> None:
-        for _ in range(50):
-            await asyncio.sleep(0)
+        await settle(50)
 
 
 def survivor(pod: Object, memory: int = 1000, **share: Any) -> Survivor:
@@ -76,9 +76,7 @@ async def cluster() -> AsyncIterator[WatchingBench]:
     watching = asyncio.create_task(made.watches.run())
     await made.settle()
     yield made
-    watching.cancel()
-    with contextlib.suppress(asyncio.CancelledError):
-        await watching
+    await canceled(watching)
 
 
 async def test_a_pod_that_is_deleted_by_force_counts_until_its_agent_had_time_to_see_what_runs(
@@ -159,9 +157,7 @@ async def test_a_controller_that_starts_later_counts_the_same(cluster: WatchingB
     await cluster.kube.delete(INVENTORIES, "node-0")
     await later.settle()
     assert later.ledger.totals.taken_in_namespace("default") == NOTHING, "the node is gone with all that ran there"
-    watching.cancel()
-    with contextlib.suppress(asyncio.CancelledError):
-        await watching
+    await canceled(watching)
 
 
 async def test_a_pod_counts_for_no_more_than_it_held_and_in_its_own_namespace(cluster: WatchingBench) -> None:

@@ -1,10 +1,10 @@
 """Pods from which the packing policy learns what usually comes."""
 
 import asyncio
-import contextlib
 
 from lamina.ports.kube import Object
 from tests.controller.binders import Bench
+from tests.waiting import canceled
 from tests.worlds.objects import admitted_pod
 
 
@@ -18,9 +18,7 @@ async def watched(bench: Bench) -> None:
     """All that exists is reported."""
     task = asyncio.create_task(bench.watches.run())
     await asyncio.wait_for(bench.watches.synced.wait(), 60)
-    task.cancel()
-    with contextlib.suppress(asyncio.CancelledError):
-        await task
+    await canceled(task)
 
 
 def usual() -> list[Object]:

@@ -23,7 +23,7 @@ from lamina_lab import simgpu
 from tests.agent.node import fake_context
 from tests.facade.conftest import CONTEXT, MIB, PRELUDE, Container, make_container
 from tests.facade.pid_namespaces import NESTED, can_nest, line, running
-from tests.waiting import wait_until
+from tests.waiting import canceled, wait_until
 
 pytestmark = pytest.mark.skipif(not can_nest(), reason="this machine lets no one make pid namespaces")
 
@@ -89,8 +89,7 @@ class Setting:
             task = asyncio.create_task(loop.run())
             begun.set()
             await asyncio.to_thread(ended.wait)
-            task.cancel()
-            await asyncio.gather(task, return_exceptions=True)
+            await canceled(task)
 
         thread = Thread(target=lambda: asyncio.run(run()))
         thread.start()

@@ -10,6 +10,7 @@ from lamina_lab.api.storage.history import Version
 from lamina_lab.api.storage.watches import Watch, follow
 from lamina_lab.kubernetes.errors import ApiError
 from tests.lab_api.apis import Bench
+from tests.waiting import canceled
 
 Seen = list[tuple[str, str]]
 
@@ -31,8 +32,7 @@ class Watcher:
 
     async def stop(self) -> Seen:
         await settle()
-        self._task.cancel()
-        await asyncio.gather(self._task, return_exceptions=True)
+        await canceled(self._task)
         return self.seen
 
 

@@ -13,6 +13,7 @@ from lamina_lab.api.storage.store import Store
 from lamina_lab.api.storage.verbs import AdmissionAttributes, Api, Call
 from lamina_lab.kubernetes import objects
 from lamina_lab.kubernetes.errors import ApiError
+from tests.waiting import canceled
 from tests.worlds.clocks import SteppedClock
 
 Pod = dict[str, Any]
@@ -54,9 +55,7 @@ class LabInProcess:
         return task
 
     async def stop(self) -> None:
-        for task in self._tasks:
-            task.cancel()
-        await asyncio.gather(*self._tasks, return_exceptions=True)
+        await canceled(*self._tasks)
 
     async def create(self, resource: Resource, obj: Object) -> Object:
         space = obj["metadata"].get("namespace", "default") if resource.namespaced else ""

@@ -15,6 +15,7 @@ from lamina_lab.informer.cache import Cache
 from lamina_lab.informer.supervise import supervise
 from lamina_lab.informer.workqueue import WorkQueue
 from tests.lab_controllers.cluster import Kubelet, LabInProcess, deployment
+from tests.waiting import canceled
 from tests.worlds.clocks import SteppedClock, settle
 
 Changes = list[tuple[str | None, str | None]]
@@ -35,8 +36,7 @@ async def cache(kube: FakeKube) -> AsyncIterator[Cache]:
     task = asyncio.create_task(made.run())
     await made.synced()
     yield made
-    task.cancel()
-    await asyncio.gather(task, return_exceptions=True)
+    await canceled(task)
 
 
 def listen(cache: Cache) -> Changes:
@@ -97,8 +97,7 @@ async def test_a_second_run_notices_what_went_away_in_between(kube: FakeKube) ->
         task = asyncio.create_task(cache.run())
         await cache.synced()
         await settle()
-        task.cancel()
-        await asyncio.gather(task, return_exceptions=True)
+        await canceled(task)
         if cache.get(CONFIG_MAPS, "default/a"):
             await kube.delete(CONFIG_MAPS, "a", namespace="default")
     assert [each["metadata"]["name"] for each in cache.list(CONFIG_MAPS)] == ["b"]
@@ -112,8 +111,7 @@ async def test_optional_collections_are_not_waited_for(kube: FakeKube) -> None:
     cache = Cache(kube, SteppedClock(), [CONFIG_MAPS], optional=[GRANTS])
     task = asyncio.create_task(cache.run())
     await asyncio.wait_for(cache.synced(), 60)
-    task.cancel()
-    await asyncio.gather(task, return_exceptions=True)
+    await canceled(task)
 
 
 async def test_a_key_is_queued_once_and_held_by_one() -> None:

@@ -16,6 +16,7 @@ from lamina_lab.scheduler.run import run as run_scheduler
 from tests.kubectl import Kubectl
 from tests.lab_api.servers import Threaded
 from tests.lab_controllers.cluster import Kubelet, deployment, template
+from tests.waiting import canceled
 
 NODE: dict[str, Any] = {
     "metadata": {"name": "n1"},
@@ -52,9 +53,7 @@ async def together(loops: list[Coroutine[Any, Any, None]], stop: asyncio.Event) 
     """Run the loops until `stop`, and see them end."""
     tasks = [asyncio.ensure_future(loop) for loop in loops]
     await stop.wait()
-    for task in tasks:
-        task.cancel()
-    await asyncio.gather(*tasks, return_exceptions=True)
+    await canceled(*tasks)
 
 
 def manifest(kind: str, api_version: str, obj: dict[str, Any]) -> str:

@@ -12,8 +12,6 @@ from prometheus_client.parser import text_string_to_metric_families
 from prometheus_client.registry import Collector
 
 from lamina.agent.containers.paths import write_limits
-from lamina.agent.inventory.offer_store import NodeOfferStore
-from lamina.agent.inventory.reducer import OfferState
 from lamina.agent.inventory.tickets import ticket_kinds
 from lamina.agent.metrics.accountant import Accountant, AccountJournal, usage_samples
 from lamina.agent.metrics.collection import NodeReader
@@ -28,7 +26,7 @@ from lamina.enforcement import layout
 from lamina.errors import Outside
 from lamina.ports.files import Files
 from lamina.ports.host import FakeHost
-from tests.agent.node import FACTS, GPU, Node, container, pod_watch, share
+from tests.agent.node import FACTS, GPU, Node, container, node_offer, pod_watch, share
 
 
 class FullDisk(Files):
@@ -48,13 +46,7 @@ class Counted:
         self.node.preparer = self.node.ticket_preparer(write_limits)
         self.files = FullDisk()
         self.owners = PodOwners()
-        state = OfferState(
-            node=self.node.name,
-            settings=DEFAULT.for_node(self.node.name),
-            ticket_kinds=ticket_kinds(DEFAULT),
-            selected=True,
-        )
-        self.offer = NodeOfferStore(state)
+        self.offer = node_offer(ticket_kinds=ticket_kinds(DEFAULT))
         self.offer.update(driver="1", observed=tuple(ObservedGpu(facts) for facts in FACTS))
         self.start()
 
