@@ -1,6 +1,4 @@
-"""`lamina advise defrag` in sentences, and quotas in `lamina why`."""
-
-from typing import Any
+"""`lamina advise defrag` in sentences."""
 
 from msgspec import structs
 
@@ -9,7 +7,6 @@ from lamina.core.config_fields import Placement
 from lamina.core.gpus import Gpu, Inventory
 from lamina.core.grants import ContainerGrant, Grant, Share
 from lamina.core.policies import BINPACK
-from lamina.dialects.groups import GROUP_LABEL
 from lamina.ledger.ledger import Ledger
 from lamina.ledger.pod_holding import GrantRecord
 from lamina.ledger.pod_stages import pod_state
@@ -18,7 +15,8 @@ from lamina.ledger.ungranted_pods import running_request
 from lamina.operations.advise.defrag import advice
 from lamina.ports.kube import Object
 from lamina.report.cluster_view import ClusterView
-from lamina.report.reasons import waiting_because, why
+from tests.worlds.clusters import container
+from tests.worlds.clusters import pod as manifest
 
 MIB = 16000
 INVENTORY = Inventory(
@@ -28,21 +26,13 @@ INVENTORY = Inventory(
 )
 
 
-def pod(name: str, *, running: bool = True, owned: bool = True, memory: int = 5000, **spec: Any) -> Object:
-    limits = {"nvidia.com/gpu": "1", "nvidia.com/gpumem": str(memory)}
-    meta: Object = {"name": name, "namespace": "default", "uid": name}
+def pod(name: str, *, owned: bool = True, memory: int = 5000) -> Object:
+    status = {"containerStatuses": [{"name": "main", "state": {"running": {}}}]}
+    made = manifest(name, container(gpu=1, gpumem=memory), node="node-0", status=status)
+    made["metadata"]["uid"] = name
     if owned:
-        meta["ownerReferences"] = [{"controller": True}]
-    statuses = [{"name": "main", "state": {"running": {}}}] if running else []
-    return {
-        "metadata": meta,
-        "spec": {
-            "nodeName": "node-0" if running else "",
-            "containers": [{"name": "main", "resources": {"limits": limits}}],
-            **spec,
-        },
-        "status": {"phase": "Running" if running else "Pending", "containerStatuses": statuses},
-    }
+        made["metadata"]["ownerReferences"] = [{"controller": True}]
+    return made
 
 
 def cluster(*placed: tuple[Object, int | None]) -> ClusterView:
@@ -89,31 +79,4 @@ def test_pods_without_a_grant_and_pods_that_cannot_be_read_count() -> None:
     full = pod("full", memory=MIB)
     assert list(advice(cluster((pod("a"), 0), (pod("b"), 2), (full, None)), 20)) == [
         "No GPU can be freed by moving pods."
-    ]
-
-
-def test_a_quota_is_the_reason_where_capacity_is_free() -> None:
-    seen = cluster((pod("waits", running=False), None))
-    meta = {"name": "gpus", "namespace": "default"}
-    seen.quotas.observe({"metadata": meta, "spec": {"hard": {"limits.nvidia.com/gpumem": 4000}}})
-    sentence = "quota gpus allows 4000 of nvidia.com/gpumem; 0 are used and the pod requests 5000"
-    assert list(why(seen, "default", "waits")) == [f"waits is pending: {sentence}."]
-    assert waiting_because(seen, seen.pods[0]) == sentence
-
-
-def test_the_answer_for_a_member_names_its_group() -> None:
-    member = pod("a-0", running=False)
-    member["metadata"]["labels"] = {GROUP_LABEL: "a"}
-    assert next(iter(why(cluster((member, None)), "default", "a-0"))).startswith(
-        "a-0 would fit now without the rest of its group, "
-    )
-
-
-def test_both_reasons_are_given_where_the_scheduler_excludes_nodes_with_free_capacity() -> None:
-    kept = pod("kept", running=False, nodeSelector={"gpu": "on"})
-    refusal = {"type": "PodScheduled", "status": "False", "message": "1 node(s) didn't match Pod's node selector"}
-    kept["status"]["conditions"] = [refusal]
-    assert list(why(cluster((kept, None)), "default", "kept")) == [
-        "kept would fit now, as far as GPUs are concerned: fits on 1 of 1 nodes: node-0.",
-        "Scheduler: 1 node(s) didn't match Pod's node selector",
     ]

@@ -17,7 +17,6 @@ from lamina.ledger.ledger import Ledger
 from lamina.ports.kube import Object
 from lamina.report.cluster_use import ClusterUse
 from lamina.report.cluster_view import ClusterView
-from lamina.report.reasons import why
 from lamina.report.shares import all_shares
 
 INVENTORY = Inventory(
@@ -138,15 +137,6 @@ def test_reasons_are_numbered_once_and_follow_in_one_line_each() -> None:
 def test_a_pod_that_has_ended_holds_nothing(phase: str, mark: list[str]) -> None:
     row = printed(cluster(pod("ended", node="node-0", phase=phase)))[1].split()
     assert row == ["ended", phase, "node-0", *mark]
-
-
-def test_why_says_it_once_where_there_is_one_node_and_per_group_where_there_are_more() -> None:
-    (line,) = why(cluster(pod("waits", memory=900000)), "default", "waits")
-    assert line == "waits is pending: node node-0: needs 900000 MiB; the largest GPU has 15360 MiB."
-    other = Inventory(node="node-1", driver="515.86.01", gpus=())
-    lines = list(why(cluster(pod("waits", memory=900000), inventories=(INVENTORY, other)), "default", "waits"))
-    assert len(lines) == 3
-    assert "  node-0: needs 900000 MiB; the largest GPU has 15360 MiB" in lines
 
 
 def test_a_deleted_pod_whose_processes_run_is_listed_with_what_it_holds() -> None:
