@@ -9,10 +9,9 @@ import msgspec
 import pytest
 
 from lamina.controller.crds import apply
-from lamina.core.definitions import GRANT, INVENTORY, ObjectKind, custom_resource_definitions
+from lamina.core.definitions import GRANT, INVENTORY, ObjectKind, custom_resource_definitions, structural_schema
 from lamina.core.gpus import Inventory, Mode
 from lamina.core.grants import ComputePolicy, Grant
-from lamina.core.schema import structural_schema
 from lamina.ports.kube import CUSTOM_RESOURCE_DEFINITIONS, GRANTS, INVENTORIES, Resource
 from lamina.ports.kube.fake import FakeKube
 

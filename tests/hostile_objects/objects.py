@@ -13,8 +13,7 @@ from typing import Any
 
 from lamina.configuration import CONFIG_MAP, CONFIG_MAP_KEY, CONFIG_MAP_NAMESPACE
 from lamina.core.component_names import ADMISSION_SECRET, LEADER_LEASE
-from lamina.core.definitions import GRANT, INVENTORY, ObjectKind
-from lamina.core.schema import structural_schema
+from lamina.core.definitions import GRANT, INVENTORY, ObjectKind, structural_schema
 from lamina.ports.kube import (
     CONFIG_MAPS,
     GRANTS,

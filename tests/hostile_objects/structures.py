@@ -5,7 +5,7 @@ from typing import Any
 
 import msgspec
 
-from lamina.core.schema import Schema
+from lamina.core.definitions import Schema
 from tests.hostile_objects import values
 
 _INTEGERS = (0, 1, 2, 7, 100, 1 << 15, 1 << 31, (1 << 53) + 1, (1 << 63) - 1)

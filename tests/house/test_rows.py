@@ -26,7 +26,8 @@ def taken_by(runner: Path) -> set[str]:
     text = "\n".join(path.read_text() for path in runner.glob("test_*.py"))
     own = re.findall(r"^(?:def )?(test_\w+)(?:\(| =)", text, re.MULTILINE)
     by_name = re.findall(r"(?<=\.)test_s\d_\w+", text)
-    whole = re.findall(r'TABLE\["([^"]+)"\]\.tests', text)
+    whole = re.findall(r'update\(TABLE\["([^"]+)"\]\.tests', text)
+    whole += re.findall(r'^ROWS = TABLE\["([^"]+)"\]$(?:\n(?!ROWS).*)*?\nglobals\(\)\.update\(ROWS', text, re.MULTILINE)
     return {*own, *by_name, *(name for key in whole for name in TABLE[key].tests)}
 
 

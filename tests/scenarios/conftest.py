@@ -51,7 +51,18 @@ def labs_of_tests() -> Iterator[StartLab]:
     assert left == [], "a lab that was taken down left its directory"
 
 
+@pytest.fixture(scope="module")
+def served(start_lab: StartLab, request: pytest.FixtureRequest) -> Lab:
+    """One node as the document of the module's `ROWS` sets it up."""
+    rows = request.module.ROWS
+    found = start_lab("rows", *rows.options, config=rows.config or None)
+    rows.set_up(found)
+    return found
+
+
 @pytest.fixture
-def lab(v100_lab: Lab) -> Iterator[Lab]:
-    yield v100_lab
-    v100_lab.delete_workloads()
+def lab(request: pytest.FixtureRequest) -> Iterator[Lab]:
+    """That of the module's document, or else one with two V100."""
+    found: Lab = request.getfixturevalue("served" if hasattr(request.module, "ROWS") else "v100_lab")
+    yield found
+    found.delete_workloads()

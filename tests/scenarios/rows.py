@@ -1,10 +1,11 @@
 """The rows that two runners share, a lab and the test cluster: whose tests, on which GPUs, and Lamina's configuration.
 
-A runner's module takes the tests of a document with `globals().update(TABLE["S0"].tests)`. It provides what they ask:
-`lab`, a node with these GPUs, where they leave no pod. Where a document asks for more, the module has tests of its own;
-where those come in between and depend on what was before, it names each test instead.
+A runner's module names the document as `ROWS = TABLE["S0"]`, by which its fixture `lab` is a node with these GPUs where
+tests leave no pod, and takes the tests with `globals().update(ROWS.tests)`. Where a document asks for more, the module
+has tests of its own; where those come in between and depend on what was before, it names each test instead.
 """
 
+from collections.abc import Callable
 from types import ModuleType
 from typing import NamedTuple
 
@@ -20,6 +21,7 @@ from tests.scenarios import (
     volcano_mig,
 )
 from tests.scenarios.examples import EXAMPLES
+from tests.scenarios.labs import Cluster
 
 
 class Rows(NamedTuple):
@@ -27,6 +29,8 @@ class Rows(NamedTuple):
     gpu: str
     count: int = 2
     config: str = ""
+    set_up: Callable[[Cluster], None] = lambda cluster: None
+    """What the document does before its pods come."""
 
     @property
     def tests(self) -> dict[str, object]:
@@ -43,10 +47,10 @@ TABLE = {
     "S0": Rows(cce, "V100-SXM2-16GB"),
     "S1": Rows(volcano, "A100-SXM4-40GB"),
     "S1 MIG": Rows(volcano_mig, "A100-SXM4-40GB", 1, "sharing: {modes: [quota, mig]}\n"),
-    "S2 time-slicing": Rows(time_slicing, "A100-PCIE-40GB"),
+    "S2 time-slicing": Rows(time_slicing, "A100-PCIE-40GB", set_up=time_slicing.slice_gpus),
     "S2 MIG": Rows(mig_labels, "A100-PCIE-40GB", config=(EXAMPLES / "configuration" / "mig.yaml").read_text()),
     "S2 MIG labels": Rows(mig_sharing, "A100-PCIE-40GB"),
-    "S2 MPS": Rows(mps, "A100-PCIE-40GB"),
+    "S2 MPS": Rows(mps, "A100-PCIE-40GB", set_up=mps.share_by_mps),
     "S3": Rows(nvidia_config, "A100-SXM4-80GB", 8),
     "S4": Rows(vgpu_scheduler, "V100-PCIE-32GB"),
 }

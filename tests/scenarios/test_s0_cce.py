@@ -8,23 +8,12 @@ import pytest
 
 from tests.scenarios import cce
 from tests.scenarios.cce import APP, CORES, MEMORY, shares
-from tests.scenarios.conftest import StartLab
 from tests.scenarios.labs import Lab
 from tests.scenarios.rows import TABLE
 from tests.seeds import with_amount, with_replicas
 from tests.waiting import wait_until
 
-
-@pytest.fixture(scope="module")
-def cce_lab(start_lab: StartLab) -> Lab:
-    """One node with two of the document's GPUs."""
-    return start_lab("cce", *TABLE["S0"].options)
-
-
-@pytest.fixture
-def lab(cce_lab: Lab) -> object:
-    yield cce_lab
-    cce_lab.delete_workloads()
+ROWS = TABLE["S0"]
 
 
 memory_only = cce.memory_only
@@ -54,7 +43,7 @@ def refusal(lab: Lab, manifest: str) -> str:
     return reported()
 
 
-globals().update(TABLE["S0"].tests)
+globals().update(ROWS.tests)
 
 
 def test_s0_3_more_memory_than_any_gpu_waits_and_the_reason_names_the_largest(lab: Lab, memory_only: str) -> None:

@@ -1,7 +1,6 @@
 """S1: Volcano's "GPU Virtualization", with the manifests of that document as they stand."""
 
 import json
-from collections.abc import Iterator
 
 import pytest
 import yaml
@@ -14,20 +13,11 @@ from tests.scenarios.rows import TABLE
 from tests.scenarios.volcano import sums_of_eight
 from tests.waiting import wait_until
 
-
-@pytest.fixture(scope="module")
-def a100_lab(start_lab: StartLab) -> Lab:
-    return start_lab("volcano", *TABLE["S1"].options)
-
-
-@pytest.fixture
-def lab(a100_lab: Lab) -> Iterator[Lab]:
-    yield a100_lab
-    a100_lab.delete_workloads()
+ROWS = TABLE["S1"]
 
 
 hami_core = volcano.hami_core
-globals().update(TABLE["S1"].tests)
+globals().update(ROWS.tests)
 
 
 def test_s1_1_allocatable_has_the_sums_of_the_node(start_lab: StartLab) -> None:

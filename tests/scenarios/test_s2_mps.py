@@ -3,33 +3,17 @@
 import json
 import os
 import signal
-from collections.abc import Iterator
 from pathlib import Path
 
-import pytest
-
 from lamina_lab import simgpu
-from tests.scenarios.conftest import StartLab
 from tests.scenarios.examples import EXAMPLES
 from tests.scenarios.labs import Lab
-from tests.scenarios.mps import CONFIG, got_a_tenth, got_the_limits, inside, load, running, share_by_mps
+from tests.scenarios.mps import CONFIG, got_a_tenth, got_the_limits, inside, load, running
 from tests.scenarios.nvidia import GPU, SHARED, allocatable, label, node_events, offers, pod, publish, use
 from tests.scenarios.rows import TABLE
 from tests.waiting import wait_until
 
-
-@pytest.fixture(scope="module")
-def a100_lab(start_lab: StartLab) -> Lab:
-    """One node with two of the document's GPUs; its ConfigMap shares them by MPS and renames."""
-    lab = start_lab("mps", *TABLE["S2 MPS"].options)
-    share_by_mps(lab)
-    return lab
-
-
-@pytest.fixture
-def lab(a100_lab: Lab) -> Iterator[Lab]:
-    yield a100_lab
-    a100_lab.delete_workloads()
+ROWS = TABLE["S2 MPS"]
 
 
 def node_folder(lab: Lab) -> Path:
@@ -47,7 +31,7 @@ def states(lab: Lab) -> list[str]:
     return [each["state"] for each in spec.get("mps", [])]
 
 
-globals().update(TABLE["S2 MPS"].tests)
+globals().update(ROWS.tests)
 
 
 def test_s2_8_each_daemon_gets_the_limits(lab: Lab) -> None:

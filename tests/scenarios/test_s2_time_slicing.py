@@ -1,34 +1,17 @@
 """S2: time-slicing as the document about GPU sharing on OpenShift sets it up, with its manifests as they stand."""
 
-from collections.abc import Iterator
-
-import pytest
-
 from tests.scenarios import time_slicing
-from tests.scenarios.conftest import StartLab
 from tests.scenarios.examples import EXAMPLES
 from tests.scenarios.labs import Lab
 from tests.scenarios.nvidia import GPU, label, offers, use
 from tests.scenarios.rows import TABLE
-from tests.scenarios.time_slicing import CONFIG, slice_gpus
+from tests.scenarios.time_slicing import CONFIG
 
-
-@pytest.fixture(scope="module")
-def a100_lab(start_lab: StartLab) -> Lab:
-    """One node with two of the document's GPUs, and its ConfigMap, policy and label."""
-    lab = start_lab("slices", *TABLE["S2 time-slicing"].options)
-    slice_gpus(lab)
-    return lab
-
-
-@pytest.fixture
-def lab(a100_lab: Lab) -> Iterator[Lab]:
-    yield a100_lab
-    a100_lab.delete_workloads()
+ROWS = TABLE["S2 time-slicing"]
 
 
 eleven = time_slicing.eleven
-globals().update(TABLE["S2 time-slicing"].tests)
+globals().update(ROWS.tests)
 
 
 def test_the_example_fills_both_gpus(lab: Lab) -> None:

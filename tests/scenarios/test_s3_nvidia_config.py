@@ -5,7 +5,6 @@ from collections.abc import Iterator
 
 import pytest
 
-from tests.scenarios.conftest import StartLab
 from tests.scenarios.labs import Lab
 from tests.scenarios.nvidia import (
     GPU,
@@ -23,23 +22,19 @@ from tests.scenarios.nvidia_config import APP, MAP
 from tests.scenarios.rows import TABLE
 from tests.waiting import wait_until
 
-
-@pytest.fixture(scope="module")
-def eight(start_lab: StartLab) -> Lab:
-    """One node with eight GPUs, as in the document."""
-    return start_lab("plugin", *TABLE["S3"].options)
+ROWS = TABLE["S3"]
 
 
 @pytest.fixture
-def lab(eight: Lab) -> Iterator[Lab]:
-    use(eight, {"name": MAP, "default": ""})
-    yield eight
-    eight.delete_workloads()
-    label(eight, "")
-    offers(eight, {GPU: 80})
+def lab(served: Lab) -> Iterator[Lab]:
+    use(served, {"name": MAP, "default": ""})
+    yield served
+    served.delete_workloads()
+    label(served, "")
+    offers(served, {GPU: 80})
 
 
-globals().update(TABLE["S3"].tests)
+globals().update(ROWS.tests)
 
 
 def test_s3_3_a_change_of_the_config_map_applies_without_a_restart(lab: Lab) -> None:

@@ -1,8 +1,5 @@
 """Courses of events that the model has found, each as it was."""
 
-from collections.abc import AsyncIterator
-from pathlib import Path
-
 import pytest
 
 from lamina.agent.mps.clients import PIPE
@@ -10,15 +7,6 @@ from tests.whole_node import kinds
 from tests.whole_node.invariants import check
 from tests.whole_node.recovery import everything_comes_to_rest, settle
 from tests.whole_node.world import POLL_S, World
-
-
-@pytest.fixture
-async def world(tmp_path: Path) -> AsyncIterator[World]:
-    made = World(tmp_path / "node")
-    with made.fake_ports():
-        await made.begin()
-        yield made
-        await made.end()
 
 
 async def set_up(world: World, *, policy: str = "default", file: str = "") -> None:

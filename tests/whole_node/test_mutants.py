@@ -1,6 +1,6 @@
 """What the model is for, it notices: an agent with a planted defect does not get through."""
 
-from collections.abc import AsyncIterator, Set
+from collections.abc import Set
 from pathlib import Path
 from typing import Any
 
@@ -23,11 +23,8 @@ from tests.whole_node.world import POLL_S, World
 
 
 @pytest.fixture
-async def world(tmp_path: Path) -> AsyncIterator[World]:
-    made = World(tmp_path / "node")
-    with made.fake_ports():
-        yield made
-        await made.end()
+def world(new_world: World) -> World:
+    return new_world
 
 
 async def course(world: World) -> None:

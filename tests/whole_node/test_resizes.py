@@ -1,6 +1,5 @@
 """Running pods are resized on a whole node, through crashes and reboots, and planted defects are found."""
 
-from collections.abc import AsyncIterator
 from pathlib import Path
 from typing import Any
 
@@ -20,11 +19,8 @@ from tests.whole_node.world import World
 
 
 @pytest.fixture
-async def world(tmp_path: Path) -> AsyncIterator[World]:
-    made = World(tmp_path / "node")
-    with made.fake_ports():
-        yield made
-        await made.end()
+def world(new_world: World) -> World:
+    return new_world
 
 
 async def begin(world: World) -> str:

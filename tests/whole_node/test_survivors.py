@@ -1,6 +1,5 @@
 """Controller and agent together: the shares of a pod that is deleted by force are not free while its processes run."""
 
-from collections.abc import AsyncIterator
 from contextlib import ExitStack
 from pathlib import Path
 
@@ -10,15 +9,6 @@ from lamina.ports.kube import PODS, Object
 from tests.enforcement.slots import locked_slot
 from tests.whole_node.recovery import everything_comes_to_rest, settle
 from tests.whole_node.world import POLL_S, World
-
-
-@pytest.fixture
-async def world(tmp_path: Path) -> AsyncIterator[World]:
-    made = World(tmp_path / "node")
-    with made.fake_ports():
-        await made.begin()
-        yield made
-        await made.end()
 
 
 async def runs(world: World, kind: str) -> Object:

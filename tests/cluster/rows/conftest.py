@@ -19,3 +19,16 @@ def replay(cluster: RealCluster) -> Iterator[Replay]:
         found = Replay(cluster)
     yield found
     found.close(simgpu.parse(MACHINE.format(name=found.node)))
+
+
+@pytest.fixture(scope="module")
+def served(replay: Replay, request: pytest.FixtureRequest) -> Replay:
+    """As the document of the module's `ROWS` sets it up."""
+    replay.serve(request.module.ROWS)
+    return replay
+
+
+@pytest.fixture
+def lab(served: Replay) -> Iterator[Replay]:
+    yield served
+    served.delete_workloads()

@@ -128,8 +128,9 @@ class Replay(Cluster):
         self.apply(json.dumps(whole))
 
     def serve(self, rows: Rows) -> None:
-        """What a lab with its options and configuration is; no pod may be there."""
+        """What a lab with its options and configuration is, set up as the document says; no pod may be there."""
         self.become(rows.gpu, rows.count, rows.config)
+        rows.set_up(self)
 
     def become(self, model: str, count: int, config: str = "") -> None:
         """Give the node other GPUs, and Lamina another configuration; no pod may be there."""

@@ -2,30 +2,16 @@
 
 import re
 import sys
-from collections.abc import Iterator
-
-import pytest
 
 from tests.cluster.rows.replay import Replay
 from tests.scenarios import cce as s0
 from tests.scenarios.rows import TABLE
 
+ROWS = TABLE["S0"]
 memory_only, memory_and_compute = s0.memory_only, s0.memory_and_compute
 
 
-@pytest.fixture(scope="module")
-def v100(replay: Replay) -> Replay:
-    replay.serve(TABLE["S0"])
-    return replay
-
-
-@pytest.fixture
-def lab(v100: Replay) -> Iterator[Replay]:
-    yield v100
-    v100.delete_workloads()
-
-
-globals().update(TABLE["S0"].tests)
+globals().update(ROWS.tests)
 
 
 def test_s0_1_the_node_sees_the_whole_card(lab: Replay, memory_only: str) -> None:

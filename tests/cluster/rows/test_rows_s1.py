@@ -10,6 +10,7 @@ from tests.scenarios import volcano_mig as mig
 from tests.scenarios.rows import TABLE
 from tests.waiting import wait_until
 
+ROWS = TABLE["S1 MIG"]
 hami_core, mig_pod = s1.hami_core, mig.mig_pod
 
 
@@ -18,18 +19,12 @@ def test_s1_1_allocatable_has_the_sums_of_the_node(replay: Replay) -> None:
     s1.sums_of_eight(replay)
 
 
-@pytest.fixture(scope="module")
-def a100(replay: Replay) -> Replay:
-    replay.serve(TABLE["S1 MIG"])
-    return replay
-
-
 @pytest.fixture
-def lab(a100: Replay) -> Iterator[Replay]:
-    yield a100
-    a100.delete_workloads()
-    wait_until(lambda: "instances" not in mig.gpu(a100), lambda: str(mig.gpu(a100)))
+def lab(served: Replay) -> Iterator[Replay]:
+    yield served
+    served.delete_workloads()
+    wait_until(lambda: "instances" not in mig.gpu(served), lambda: str(mig.gpu(served)))
 
 
 globals().update(TABLE["S1"].tests)
-globals().update(TABLE["S1 MIG"].tests)
+globals().update(ROWS.tests)

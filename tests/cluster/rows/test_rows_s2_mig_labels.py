@@ -1,15 +1,12 @@
 """S2 on real kubelets: the strategies of MIG, and every label without and with it, on two A100."""
 
-from collections.abc import Iterator
-
-import pytest
-
 from tests.cluster.rows.replay import Replay
 from tests.scenarios import mig_sharing as sharing
 from tests.scenarios.nvidia import offers
 from tests.scenarios.rows import TABLE
 from tests.waiting import wait_until
 
+ROWS = TABLE["S2 MIG labels"]
 WITHOUT = {
     f"nvidia.com/{name}"
     for name in (
@@ -34,18 +31,6 @@ WITH = {
     "nvidia.com/mig.strategy": "mixed",
     **{f"{sharing.HALF}.{name}": value for name, value in OF_A_HALF.items()},
 }
-
-
-@pytest.fixture(scope="module")
-def a100(replay: Replay) -> Replay:
-    replay.serve(TABLE["S2 MIG labels"])
-    return replay
-
-
-@pytest.fixture
-def lab(a100: Replay) -> Iterator[Replay]:
-    yield a100
-    a100.delete_workloads()
 
 
 test_s2_5_single_of_the_policy = sharing.test_s2_5_single_of_the_policy_holds_without_a_configuration_of_the_plugin

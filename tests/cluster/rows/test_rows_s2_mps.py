@@ -1,32 +1,16 @@
 """S2 on real kubelets: MPS as the document about GPU sharing on OpenShift sets it up, on two A100."""
 
-from collections.abc import Iterator
-
-import pytest
-
 from tests.cluster.rows.replay import Replay
 from tests.scenarios import mps
 from tests.scenarios.nvidia import SHARED, pod
 from tests.scenarios.rows import TABLE
 from tests.waiting import wait_until
 
+ROWS = TABLE["S2 MPS"]
 ROOT = "/run/nvidia/mps"
 
 
-@pytest.fixture(scope="module")
-def a100(replay: Replay) -> Replay:
-    replay.serve(TABLE["S2 MPS"])
-    mps.share_by_mps(replay)
-    return replay
-
-
-@pytest.fixture
-def lab(a100: Replay) -> Iterator[Replay]:
-    yield a100
-    a100.delete_workloads()
-
-
-globals().update(TABLE["S2 MPS"].tests)
+globals().update(ROWS.tests)
 
 
 def test_s2_8_each_daemon_gets_the_limits(lab: Replay) -> None:

@@ -13,18 +13,14 @@ from tests.scenarios.rows import TABLE
 from tests.seeds import piped, seed
 from tests.waiting import wait_until
 
-
-@pytest.fixture(scope="module")
-def eight(replay: Replay) -> Replay:
-    replay.serve(TABLE["S3"])
-    return replay
+ROWS = TABLE["S3"]
 
 
 @pytest.fixture
-def lab(eight: Replay) -> Iterator[Replay]:
-    use(eight, {"name": plugin.MAP, "default": ""})
-    yield eight
-    eight.delete_workloads()
+def lab(served: Replay) -> Iterator[Replay]:
+    use(served, {"name": plugin.MAP, "default": ""})
+    yield served
+    served.delete_workloads()
 
 
 def files() -> list[str]:
@@ -47,19 +43,19 @@ def refusals(lab: Replay) -> list[str]:
     return node_events(lab, "ConfigurationRefused")
 
 
-globals().update(TABLE["S3"].tests)
+globals().update(ROWS.tests)
 
 
-def test_s3_6_two_programs_on_one_gpu_get_half_of_its_time_each(eight: Replay) -> None:
+def test_s3_6_two_programs_on_one_gpu_get_half_of_its_time_each(served: Replay) -> None:
     """The document's own file and pods; they multiply for 30 seconds, and what each got is the GPU's own account."""
-    eight.become("T4", 1)
-    publish(eight, plugin.MAP, {"default": files()[1]})
-    use(eight, {"name": plugin.MAP, "default": "default"})
-    offers(eight, {GPU: 2})
-    eight.apply(next(text for text in piped(seed("003")) if one_gpu.PODS[0] in text))
-    wait_until(lambda: eight.phases() == {"Running": 2}, lambda: eight.kubectl("describe", "pods"))
-    assert visible(eight, one_gpu.PODS[0]) == visible(eight, one_gpu.PODS[1]) != ""
-    wait_until(lambda: one_gpu.busy(one_gpu.gpu(eight)), lambda: str(one_gpu.gpu(eight)))
-    shares, _ = one_gpu.measure(eight)
+    served.become("T4", 1)
+    publish(served, plugin.MAP, {"default": files()[1]})
+    use(served, {"name": plugin.MAP, "default": "default"})
+    offers(served, {GPU: 2})
+    served.apply(next(text for text in piped(seed("003")) if one_gpu.PODS[0] in text))
+    wait_until(lambda: served.phases() == {"Running": 2}, lambda: served.kubectl("describe", "pods"))
+    assert visible(served, one_gpu.PODS[0]) == visible(served, one_gpu.PODS[1]) != ""
+    wait_until(lambda: one_gpu.busy(one_gpu.gpu(served)), lambda: str(one_gpu.gpu(served)))
+    shares, _ = one_gpu.measure(served)
     assert shares == pytest.approx([0.5, 0.5], abs=0.02)
-    eight.delete_workloads()
+    served.delete_workloads()
