@@ -34,6 +34,30 @@ def test_an_a100_has_the_profiles_of_the_post() -> None:
     assert rows[-2][-1] == "0:4" and rows[0][-1] == "0,1,2,3,4,5,6:1"
 
 
+@pytest.mark.parametrize(
+    ("card", "architecture", "capability", "gigabytes", "most"),
+    [
+        ("H100-80GB", "Hopper", "9.0", 80, 7),
+        ("H100-94GB", "Hopper", "9.0", 94, 7),
+        ("H100-96GB", "Hopper", "9.0", 96, 7),
+        ("A100-40GB", "Ampere", "8.0", 40, 7),
+        ("A100-80GB", "Ampere", "8.0", 80, 7),
+        ("A30-24GB", "Ampere", "8.0", 24, 4),
+    ],
+)
+def test_wide_has_the_columns_of_the_posts_table(
+    card: str, architecture: str, capability: str, gigabytes: int, most: int
+) -> None:
+    head, first, *_ = profiles(card, "-o", "wide")
+    assert head[-4:] == ["ARCHITECTURE", "CAPABILITY", "CARD", "MEMORY"]
+    assert first[-4:] == [architecture, capability, str(gigabytes), "GB"] and first[-6] == str(most)
+
+
+def test_the_memory_of_each_profile_of_the_posts_cards_is_known() -> None:
+    rows = [row for card in ("H100", "A100", "A30") for row in profiles(card)[1:]]
+    assert rows and all(row[4] == "MiB" for row in rows)
+
+
 def test_every_card_is_there() -> None:
     rows = profiles()[1:]
     assert [(row[0], row[1]) for row in rows] == [(c.model, p.name) for c in MIG_CARDS.values() for p in c.profiles]

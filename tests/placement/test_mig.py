@@ -21,7 +21,7 @@ from tests.placement.nodes import add, ask, missed, node, placed, request
 from tests.placement.strategies import rooms
 from tests.placement.survey_agreement import check
 
-A100, A30, H100NVL = "A100-40GB", "A30-24GB", "H100-94GB"
+A100, A30, H100NVL, GB200 = "A100-40GB", "A30-24GB", "H100-94GB", "GB200-186GB"
 QUOTA, MIG = Mode.QUOTA, Mode.MIG
 SIZES = {A100: 40960, A30: 24576}
 ANY = GpuSelector()
@@ -73,8 +73,10 @@ def in_use(*placed: tuple[str, int]) -> Taken:
         (A30, ask(5836, 25), "1g.6gb"),
         (A30, ask(3000, 26), "2g.12gb"),
         (A30, ask(), "4g.24gb"),
-        (H100NVL, ask(11520), "1g.12gb"),
-        (H100NVL, ask(11521), "1g.24gb"),
+        (H100NVL, ask(11008), "1g.12gb"),
+        (H100NVL, ask(11009), "1g.24gb"),
+        (GB200, ask(23 * 896), "1g.23gb"),
+        (GB200, ask(23 * 896 + 1), "1g.47gb"),
     ],
 )
 def test_s1_3_a_request_gets_the_smallest_profile_that_holds_memory_and_compute(

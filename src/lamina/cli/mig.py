@@ -22,10 +22,13 @@ def profiles(
     sort_by: SortBy = "",
     no_headers: NoHeaders = False,
 ) -> None:
-    """List the MIG profiles of each card with their placements. Placement uses the same table."""
+    """List the MIG profiles of each card with their placements. Placement uses the same table.
+
+    `-o wide` adds the architecture, compute capability and memory of the card.
+    """
     kind = ListKind(
         row=ProfileRow,
-        table=lambda rows, wide: profile_table(rows),
+        table=lambda rows, wide: profile_table(rows, wide=wide),
         name=lambda row: f"{row.card}/{row.profile}",
         title=lambda row: f"{row.card}/{row.profile}",
         empty="No card has MIG profiles.",
@@ -68,9 +71,11 @@ def apply(
     typer.echo(f"Requested {configuration} for node {node}; `lamina mig list` shows its state.")
 
 
-def profile_table(rows: Sequence[ProfileRow]) -> Table:
+def profile_table(rows: Sequence[ProfileRow], *, wide: bool = False) -> Table:
     """PLACES are the slices at which an instance may start, and how many it takes."""
-    table = Table("CARD", "PROFILE", "ID", "MEMORY", "COMPUTE", "SMS", "MOST", "PLACES", box=None, pad_edge=False)
+    of_card = ("ARCHITECTURE", "CAPABILITY", "CARD MEMORY") if wide else ()
+    head = ("CARD", "PROFILE", "ID", "MEMORY", "COMPUTE", "SMS", "MOST", "PLACES", *of_card)
+    table = Table(*head, box=None, pad_edge=False)
     for row in rows:
         table.add_row(
             row.card,
@@ -81,6 +86,7 @@ def profile_table(rows: Sequence[ProfileRow]) -> Table:
             "" if row.sms is None else str(row.sms),
             str(row.most),
             f"{','.join(map(str, row.starts))}:{row.size}",
+            *((row.architecture, row.compute_capability, f"{row.card_gigabytes} GB") if wide else ()),
         )
     return table
 

@@ -49,10 +49,10 @@ class MigProfile(Struct, frozen=True):
 
     @property
     def holds_mib(self) -> int:
-        """The memory that an instance is sure to have. Of the gigabytes of the name no known driver keeps a 16th."""
+        """The memory that an instance is sure to have. Of the gigabytes of the name no known driver keeps an eighth."""
         if self.memory_mib is not None:
             return self.memory_mib
-        return int(self.name.split(".")[1].partition("gb")[0]) * 960
+        return int(self.name.split(".")[1].partition("gb")[0]) * 896
 
     @property
     def base(self) -> bool:
@@ -75,6 +75,14 @@ class MigCard(Struct, frozen=True):
     profiles: tuple[MigProfile, ...]
     devices: tuple[int, ...] = ()
     media: int = 1
+    architecture: str = ""
+    compute: tuple[int, int] = (0, 0)
+    """The compute capability."""
+
+    @property
+    def gigabytes(self) -> int:
+        """The memory of the card, as in its name."""
+        return int(self.model.rpartition("-")[2].removesuffix("GB"))
 
     def profile(self, name: str) -> MigProfile:
         """Raises KeyError with the names there are."""

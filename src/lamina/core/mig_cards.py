@@ -1,6 +1,7 @@
 """The cards with MIG, with every profile and placement.
 
-Names, MiB and places are as NVIDIA's driver reports them (the MIG user guide; go-nvml's mocks for the A100 and A30),
+Names, MiB and places are as NVIDIA's driver reports them (the MIG user guide; go-nvml's mocks for the A100 and A30;
+nvidia-smi with driver 560 on an H100 NVL and on a GH200 of 96 GB),
 device ids as in mig-parted's standard configuration. Where mocks and hardware disagree, hardware is here: a 3g takes
 four memory slices, a 7g all eight. Multiprocessors and engines are left out where no source tells them.
 """
@@ -56,19 +57,25 @@ class _Chip(Struct, frozen=True):
     sms: tuple[int, ...] = ()
     engines: tuple[Engines, ...] = ()
     media: int = 1
+    architecture: str = "Blackwell"
+    compute: tuple[int, int] = (10, 0)
+    """The compute capability."""
 
 
-_UNMEASURED = _Chip()
-"""No source tells the multiprocessors and engines."""
-_A100 = _Chip(sms=(14, 14, 14, 28, 42, 56, 98), engines=_AMPERE)
-_H100 = _Chip(sms=(16, 16, 26, 32, 60, 64, 132), engines=_HOPPER)
+_GB200 = _Chip()
+_B300 = _Chip(compute=(10, 3))
+"""Of both, no source tells the multiprocessors and engines."""
+_A100 = _Chip(sms=(14, 14, 14, 28, 42, 56, 98), engines=_AMPERE, architecture="Ampere", compute=(8, 0))
+_H100 = _Chip(sms=(16, 16, 26, 32, 60, 64, 132), engines=_HOPPER, architecture="Hopper", compute=(9, 0))
 _B200 = _Chip(sms=(18, 18, 18, 36, 54, 72, 126), engines=_HOPPER)
 _A30 = _Chip(
+    architecture="Ampere",
+    compute=(8, 0),
     shapes=_A30_SHAPES,
     sms=(14, 14, 28, 28, 56),
     engines=(Engines(1), Engines(1, 1, 0, 1, 1), Engines(2, 2), Engines(2, 2, 0, 1, 1), Engines(4, 4, 0, 1, 1)),
 )
-_RTX = _Chip(shapes=_RTX_SHAPES, media=4)
+_RTX = _Chip(shapes=_RTX_SHAPES, media=4, compute=(12, 0))
 
 
 def _card(
@@ -93,7 +100,8 @@ def _card(
                 engines=chip.engines[number] if chip.engines else Engines(),
             )
         )
-    return MigCard(model, max(size for _, size in sizes), tuple(profiles), devices, chip.media)
+    slices = max(size for _, size in sizes)
+    return MigCard(model, slices, tuple(profiles), devices, chip.media, chip.architecture, chip.compute)
 
 
 _ALL = (
@@ -110,8 +118,14 @@ _ALL = (
         "H100-80GB", (0x2330, 0x2331, 0x2322, 0x2324), (10, 20, 20, 40, 40, 80), _H100,
         mib=(9984, 20_096, 20_096, 40_448, 40_448, 81_152),
     ),
-    _card("H100-94GB", (0x2321, 0x233A), (12, 24, 24, 47, 47, 94), _H100),
-    _card("H100-96GB", (0x2342, 0x233D, 0x20B6, 0x2329), (12, 24, 24, 48, 48, 96), _H100),
+    _card(
+        "H100-94GB", (0x2321, 0x233A), (12, 24, 24, 47, 47, 94), _H100,
+        mib=(11_008, 22_144, 22_144, 47_488, 47_488, 95_360),
+    ),
+    _card(
+        "H100-96GB", (0x2342, 0x233D, 0x20B6, 0x2329), (12, 24, 24, 48, 48, 96), _H100,
+        mib=(11_264, 23_552, 23_552, 47_616, 47_616, 95_232),
+    ),
     _card(
         "H200-141GB", (0x2335, 0x233B), (18, 35, 35, 71, 71, 141), _H100,
         mib=(18_432, 35_840, 35_840, 72_704, 72_704, 144_384),
@@ -121,9 +135,9 @@ _ALL = (
         "B200-180GB", (0x2901,), (23, 45, 45, 90, 90, 180), _B200,
         mib=(23_552, 46_080, 46_080, 92_160, 92_160, 184_320),
     ),
-    _card("B300-269GB", (0x3182,), (34, 67, 67, 135, 135, 269), _UNMEASURED),
-    _card("GB200-186GB", (0x2941,), (23, 47, 47, 93, 93, 186), _UNMEASURED),
-    _card("GB300-278GB", (0x31C2,), (35, 70, 70, 139, 139, 278), _UNMEASURED),
+    _card("B300-269GB", (0x3182,), (34, 67, 67, 135, 135, 269), _B300),
+    _card("GB200-186GB", (0x2941,), (23, 47, 47, 93, 93, 186), _GB200),
+    _card("GB300-278GB", (0x31C2,), (35, 70, 70, 139, 139, 278), _B300),
     _card("RTX-PRO-6000-96GB", (0x2BB5,), (24, 48, 96), _RTX),
 )  # fmt: skip
 

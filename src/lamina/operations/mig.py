@@ -44,6 +44,9 @@ class ProfileRow(Struct, frozen=True, kw_only=True, rename="camel"):
     starts: tuple[int, ...]
     size: int
     """In slices of memory."""
+    architecture: str
+    compute_capability: str
+    card_gigabytes: int
 
 
 def profile_rows(card: str) -> list[ProfileRow]:
@@ -63,6 +66,9 @@ def profile_rows(card: str) -> list[ProfileRow]:
             most=mig_card.most(profile),
             starts=tuple(profile.starts),
             size=profile.size,
+            architecture=mig_card.architecture,
+            compute_capability=f"{mig_card.compute[0]}.{mig_card.compute[1]}",
+            card_gigabytes=mig_card.gigabytes,
         )
         for mig_card in chosen
         for profile in mig_card.profiles
