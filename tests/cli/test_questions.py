@@ -65,7 +65,7 @@ async def test_after_a_yes_the_command_acts(extra: list[str], answers: str, monk
 async def test_advise_without_answers_names_its_options(monkeypatch: pytest.MonkeyPatch) -> None:
     ended = await Commands(monkeypatch, FakeKube()).run("advise")
     assert ended.code == BadInput.exit_code
-    assert ended.error.startswith("no answer on standard input; use the options --one-program, --vms,")
+    assert ended.error.startswith("no answer on standard input; use the options --one-program, --vms, --renders,")
 
 
 async def test_a_lab_is_not_uninstalled(monkeypatch: pytest.MonkeyPatch) -> None:

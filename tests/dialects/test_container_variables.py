@@ -8,7 +8,7 @@ from lamina.configuration import DEFAULT, Config, load
 from lamina.core.requests import PodRequest
 from lamina.dialects import parse
 from lamina.dialects.container_limits import COMPUTE_LIMIT
-from lamina.dialects.container_variables import COMPUTE_VARIABLE, IGNORED
+from lamina.dialects.container_variables import CAPABILITIES, COMPUTE_VARIABLE, IGNORED
 from lamina.errors import BadInput
 from tests.dialects.pods import container, pod
 
@@ -96,6 +96,23 @@ def test_each_other_variable_has_a_warning(name: str) -> None:
     found = request(value("true", name))
     assert found.containers == request().containers
     assert [warning.partition(":")[0] for warning in found.warnings] == [f"the variable {name} has no effect"]
+
+
+@pytest.mark.parametrize(
+    ("written", "warned"),
+    [("graphics", True), ("compute,display", True), ("compute,utility", False), ("all", False), ("", False)],
+)
+def test_who_renders_on_a_share_hears_that_its_memory_is_not_counted(written: str, warned: bool) -> None:
+    """Many images name `all`, whatever they do."""
+    found = request(value(written, CAPABILITIES))
+    assert limits(found) == [0, 0]
+    assert ["memory that Vulkan and OpenGL take is not counted" in each for each in found.warnings] == [True] * warned
+
+
+def test_rendering_on_a_whole_gpu_is_nothing_to_warn_of() -> None:
+    alone = pod({**container(gpu=1), "env": [value("graphics", CAPABILITIES)]})
+    found = parse(alone, DEFAULT)
+    assert found is not None and found.warnings == ()
 
 
 def test_variables_of_others_and_of_containers_without_a_gpu_are_left_alone() -> None:

@@ -13,7 +13,7 @@ from lamina.dialects import parse
 from lamina.operations.advise.mechanisms import TABLE, Mechanism, Needs, advise
 from tests.seeds import seed
 
-SAID = ("--several", "--no-vms", "--no-isolated", "--no-concurrent")
+SAID = ("--several", "--no-vms", "--no-renders", "--no-isolated", "--no-concurrent")
 
 
 def advised(*arguments: str, answers: str = "") -> tuple[str, dict[str, object]]:
@@ -37,8 +37,12 @@ def advised(*arguments: str, answers: str = "") -> tuple[str, dict[str, object]]
         ([*SAID, "--memory", "0"], "time-slicing", {"nvidia.com/gpu": 1}),
         (["--one-program"], "streams", {"nvidia.com/gpu": 1}),
         (["--several", "--vms"], "vGPU", {}),
-        (["--several", "--no-vms", "--no-isolated", "--concurrent"], "MPS", {"nvidia.com/gpu": 1}),
-        (["--several", "--no-vms", "--isolated", "--memory", "3000"], "whole GPU", {"nvidia.com/gpu": 1}),
+        (["--several", "--no-vms", "--no-renders", "--no-isolated", "--concurrent"], "MPS", {"nvidia.com/gpu": 1}),
+        (["--several", "--no-vms", "--renders"], "whole GPU", {"nvidia.com/gpu": 1}),
+        (
+            ["--several", "--no-vms", "--no-renders", "--isolated", "--memory", "3000"],
+            "whole GPU", {"nvidia.com/gpu": 1},
+        ),
     ],
 )  # fmt: skip
 def test_s3_8_options(arguments: list[str], mechanism: str, limits: dict[str, object]) -> None:
@@ -46,7 +50,7 @@ def test_s3_8_options(arguments: list[str], mechanism: str, limits: dict[str, ob
 
 
 def test_s3_8_questions() -> None:
-    assert advised(answers="n\nn\nn\nn\n5000\n") == ("quota", {"nvidia.com/gpu": 1, "nvidia.com/gpumem": 5000})
+    assert advised(answers="n\nn\nn\nn\nn\n5000\n") == ("quota", {"nvidia.com/gpu": 1, "nvidia.com/gpumem": 5000})
     assert advised(answers="y\n") == ("streams", {"nvidia.com/gpu": 1})
 
 

@@ -20,7 +20,7 @@ from lamina.operations.advise.defrag import NO_MOVE, MoveRow, advice, move_rows
 from lamina.operations.advise.mechanisms import TABLE, Advice, Needs
 
 Flag = bool | None
-_OPTIONS = "the options --one-program, --vms, --isolated, --concurrent and --memory, or their opposites"
+_OPTIONS = "the options --one-program, --vms, --renders, --isolated, --concurrent and --memory, or their opposites"
 
 advise = typer.Typer(invoke_without_command=True)
 advise.command("shares")(use_advice.shares)
@@ -36,6 +36,9 @@ def mechanism(
     ] = None,
     vms: Annotated[
         Flag, typer.Option("--vms/--no-vms", help="Tenants need virtual machines.", show_default=False)
+    ] = None,
+    renders: Annotated[
+        Flag, typer.Option("--renders/--no-renders", help="It renders, with Vulkan or OpenGL.", show_default=False)
     ] = None,
     isolated: Annotated[
         Flag,
@@ -67,20 +70,20 @@ def mechanism(
         raise BadInput(f"--card must be one of {', '.join(MIG_CARDS)}, got {card!r}")
     one_program = _ask(one_program, "Does only one program use the GPU?")
     vms = _ask(vms, "Do tenants need virtual machines?") if not one_program else False
-    isolated = (
-        _ask(isolated, "Must neighbors not affect its speed, nor their faults reach it?")
-        if not (one_program or vms)
-        else False
-    )
-    settled = one_program or vms or isolated
+    alone = one_program or vms
+    renders = _ask(renders, "Does it render, with Vulkan or OpenGL?") if not alone else False
+    alone = alone or renders
+    isolated = _ask(isolated, "Must neighbors not affect its speed, nor their faults reach it?") if not alone else False
+    settled = alone or isolated
     concurrent = _ask(concurrent, "Should small kernels of several programs run at once?") if not settled else False
-    if memory is None and not (one_program or vms or concurrent):
+    if memory is None and not (alone or concurrent):
         memory = answered(
             lambda: int(typer.prompt("How many MiB does it need? (0: unknown)", type=int, default=0)), _OPTIONS
         )
     needs = Needs(
         one_program=one_program,
         virtual_machines=vms,
+        renders=renders,
         hardware=isolated,
         card=card,
         memory_mib=memory or 0,

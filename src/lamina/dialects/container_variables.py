@@ -7,6 +7,9 @@
 Only values that stand in the pod count. They are read before the pod runs, so nothing that a process sets later
 changes a limit. The last entry of a name wins, as in Kubernetes. The other variables change nothing: each that a pod
 sets has a warning with what to use instead.
+
+NVIDIA_DRIVER_CAPABILITIES with `graphics` or `display` says that a container renders. Where it has a share, a warning
+says that its memory limit does not hold for that.
 """
 
 from collections.abc import Iterator, Mapping, Sequence
@@ -23,6 +26,8 @@ from lamina.errors import BadInput
 
 COMPUTE_VARIABLE = "GPU_CORE_UTILIZATION_POLICY"
 _DEFAULT, FORCE, _DISABLE = "default", "force", "disable"
+CAPABILITIES = "NVIDIA_DRIVER_CAPABILITIES"
+_RENDERING = {"graphics", "display"}
 IGNORED = {
     "CUDA_DISABLE_CONTROL": "limits stay on",
     "CUDA_DEVICE_MEMORY_LIMIT": "the limit is that of the pod's grant",
@@ -47,7 +52,7 @@ def apply_variables(request: PodRequest, containers: Sequence[ContainerManifest]
     if not any(variables.values()):
         return request
     applied = tuple(_capped(each, variables[each.container], request.compute_policy) for each in request.containers)
-    warnings = dict.fromkeys(text for each in request.containers for text in _warnings(variables[each.container]))
+    warnings = dict.fromkeys(text for each in request.containers for text in _warnings(each, variables[each.container]))
     return structs.replace(request, containers=applied, warnings=(*request.warnings, *warnings))
 
 
@@ -57,7 +62,7 @@ def _variables(container: Mapping[str, Any]) -> dict[str, object]:
     return {
         name: None if entry.get("valueFrom") is not None else entry.get("value") or ""
         for name, entry in entries
-        if name == COMPUTE_VARIABLE or _instead(name)
+        if name in (COMPUTE_VARIABLE, CAPABILITIES) or _instead(name)
     }
 
 
@@ -106,9 +111,16 @@ def lending_notice(request: PodRequest, config: Config) -> str:
     )
 
 
-def _warnings(variables: Mapping[str, object]) -> Iterator[str]:
+def _warnings(container: ContainerRequest, variables: Mapping[str, object]) -> Iterator[str]:
     for name, written in variables.items():
-        if instead := _instead(name):
+        if name == CAPABILITIES:
+            named = set(written.split(",")) if isinstance(written, str) else set()
+            if named & _RENDERING and not container.whole:
+                yield (
+                    f'container "{container.container}" has {name}={written}: memory that Vulkan and OpenGL take is '
+                    "not counted, so its limit does not hold there; for rendering, request a whole GPU"
+                )
+        elif instead := _instead(name):
             yield f"the variable {name} has no effect: {instead}"
         elif isinstance(written, str) and written.lower() == _DISABLE:
             yield (

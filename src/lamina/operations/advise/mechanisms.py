@@ -1,15 +1,13 @@
 """The ways to let several programs use one GPU, how they compare, and which one suits a workload.
 
 The comparison is Table 1 of NVIDIA's "Improving GPU Utilization in Kubernetes", with a column for shares held by
-Lamina's quotas added. The choice follows from five questions, the hardest need first.
+Lamina's quotas added. The choice follows from six questions, the hardest need first.
 """
 
-import re
 from enum import StrEnum
 
 from msgspec import Struct
 
-from lamina.core.mig import MigProfile
 from lamina.core.mig_cards import MIG_CARDS
 
 
@@ -60,6 +58,8 @@ class Needs(Struct, frozen=True, kw_only=True):
     one_program: bool = False
     """Only one program is to use the GPU, with work that runs side by side in it."""
     virtual_machines: bool = False
+    renders: bool = False
+    """It draws with Vulkan or OpenGL, whose memory no limit of a share counts."""
     hardware: bool = False
     """Tenants who do not trust each other, or latency that neighbors must not affect: hardware isolation."""
     card: str = ""
@@ -98,6 +98,12 @@ def advise(needs: Needs) -> Advice:
             reason="one program needs no division: its own CUDA streams run side by side, and it has the GPU to itself",
             limits={"nvidia.com/gpu": 1},
         )
+    if needs.renders:
+        return Advice(
+            mechanism=Mechanism.WHOLE,
+            reason="memory that Vulkan and OpenGL take is not counted, so no share would limit it",
+            limits={"nvidia.com/gpu": 1},
+        )
     if needs.hardware:
         return _by_hardware(needs)
     if needs.concurrent:
@@ -124,7 +130,7 @@ def advise(needs: Needs) -> Advice:
 def _by_hardware(needs: Needs) -> Advice:
     """The smallest profile of the card that holds the memory, or a GPU of its own."""
     card = MIG_CARDS.get(needs.card)
-    fitting = [p for p in card.profiles if p.base and _holds(p) >= needs.memory_mib] if card else []
+    fitting = [p for p in card.profiles if p.base and p.holds_mib >= needs.memory_mib] if card else []
     if not fitting:
         lacking = (
             f"no profile of {needs.card} holds {needs.memory_mib} MiB" if card else "the cluster has no card with MIG"
@@ -134,7 +140,7 @@ def _by_hardware(needs: Needs) -> Advice:
             reason=f"{lacking}, so only a whole GPU isolates it from neighbors",
             limits={"nvidia.com/gpu": 1},
         )
-    profile = min(fitting, key=lambda each: (_holds(each), each.slices))
+    profile = min(fitting, key=lambda each: (each.holds_mib, each.slices))
     return Advice(
         mechanism=Mechanism.MIG,
         reason=f"only MIG divides bandwidth, caches and faults in hardware; {profile.name} is the smallest to do",
@@ -146,11 +152,3 @@ def _by_hardware(needs: Needs) -> Advice:
             f"nvidia.com/mig.config=all-{profile.name}"
         ),
     )
-
-
-def _holds(profile: MigProfile) -> int:
-    """MiB of an instance: where no source tells, 950 for each GB of its name, which is less than any card has."""
-    if profile.memory_mib is not None:
-        return profile.memory_mib
-    named = re.search(r"(\d+)gb", profile.name)
-    return 950 * int(named[1]) if named else 0
