@@ -64,6 +64,41 @@ def profiles(node: RunningAgent) -> list[list[str]]:
     return [sorted(each.profile for each in found) for _, found in sorted(node.nvml.instances.items())]
 
 
+DISABLED = """
+apiVersion: lamina.dev/v1alpha1
+kind: Configuration
+mig: {strategy: single, defaultConfiguration: all-disabled}
+"""
+
+
+async def labels(node: RunningAgent) -> dict[str, str]:
+    found: dict[str, str] = (await node.kube.get(NODES, node.node.name))["metadata"]["labels"]
+    return found
+
+
+async def test_a_node_without_the_label_gets_the_default_as_by_nvidias_operator(node: RunningAgent) -> None:
+    await node.start(DISABLED)
+    await state(node, SUCCESS)
+    found = await labels(node)
+    assert (found[LABEL], found["nvidia.com/mig.capable"]) == ("all-disabled", "true")
+    await label(node, "all-3g.20gb")
+    await node.until(lambda: profiles(node) == [["3g.20gb"] * 2] * 2)
+
+
+@pytest.mark.parametrize("theirs", ["a label", "MIG mode", "grants", "no such GPU"])
+async def test_where_others_decide_the_default_changes_nothing(node: RunningAgent, theirs: str) -> None:
+    if theirs == "a label":
+        await label(node, "")
+    if theirs == "MIG mode":
+        assert await node.nvml.set_mig_mode((await node.nvml.gpus())[0].uuid, True)
+    if theirs == "no such GPU":
+        node.nvml = FakeNvml(fake_gpus(1, name="Tesla T4", memory_mib=15360), node.clock)
+    await node.start(DISABLED + ("sharing: {modes: [quota, mig]}\n" if theirs == "grants" else ""))
+    await node.rounds(5)
+    found = await labels(node)
+    assert (found.get(LABEL, ""), found.get(STATE)) == ("", None)
+
+
 async def test_s2_4_the_label_partitions_every_gpu_and_the_state_follows(node: RunningAgent) -> None:
     await node.start(MIXED)
     for name, each in (

@@ -76,6 +76,15 @@ class Mig(Group, frozen=True, kw_only=True):
             reason="The default of NVIDIA's device plugin. MIG devices that grants make do not depend on it.",
         ),
     ] = "none"
+    default_configuration: Annotated[
+        Name,
+        doc(
+            "Configuration that agents write into the label nvidia.com/mig.config of nodes without that label whose "
+            "GPUs can be partitioned and are not in MIG mode, such as all-disabled, NVIDIA's operator's default. Empty "
+            "for none. Where `sharing.modes` has `mig`, grants decide, and no label is written.",
+            reason="A GPU that the label covers is kept as the label says, also if a person changes it by nvidia-smi.",
+        ),
+    ] = ""
     rules: Annotated[
         tuple[AllowedInstances, ...],
         doc(

@@ -3,7 +3,7 @@
 The label is compared with the GPUs at every look, so changes by a restart, a reboot or a person are reverted. The label
 `nvidia.com/mig.config.state` shows the progress: pending, success or failed, and a failure's reason is in an event on
 the node and in the log. Failed changes are repeated, because GPUs in use become idle. A node without the label is left
-as it is; its MIG devices are still advertised.
+as it is; its MIG devices are still advertised. Where the configuration has a default, nodes get the label with it.
 """
 
 import logging
@@ -107,6 +107,8 @@ class LabelPartitioner:
             await self._apply(name, observed)
         if not name and STATE in observed.labels:
             await self._set_state(None, observed)
+        if default := self._default(observed):
+            await self._patch_label(LABEL, default, observed)
         await self.advertise()
         await self._report_problem(observed)
         await self._report_unoffered(observed)
@@ -181,8 +183,19 @@ class LabelPartitioner:
         """Set or remove the state label, if it is not right already."""
         newest = self._observed.value or observed
         if newest.labels.get(STATE) != state:
-            patch = {"metadata": {"uid": observed.uid, "labels": {STATE: state}}}
-            await self._node.kube.patch(NODES, self._node.node, patch)
+            await self._patch_label(STATE, state, observed)
+
+    async def _patch_label(self, key: str, value: str | None, observed: ObservedNode) -> None:
+        patch = {"metadata": {"uid": observed.uid, "labels": {key: value}}}
+        await self._node.kube.patch(NODES, self._node.node, patch)
+
+    def _default(self, observed: ObservedNode) -> str:
+        """The configuration that a node without the label is to have; none where anyone else decides on its GPUs."""
+        ours = self._node.config.selects(observed.labels) and LABEL not in observed.labels
+        by_grants = Mode.MIG in self._offers.state.settings.modes
+        by_hand = any(gpu.facts.mig_enabled for gpu in self._offers.gpus.values())
+        free = ours and bool(self._capable) and not (by_grants or by_hand)
+        return self._node.config.mig.default_configuration if free else ""
 
     async def _users(self) -> Users:
         """Who has a GPU by a grant, a GPU or MIG device as a native device, or uses either without both.
