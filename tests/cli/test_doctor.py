@@ -63,6 +63,20 @@ async def test_s1_9_what_is_missing_is_found(field: str, value: object, what: st
     assert found.fix
 
 
+@pytest.mark.parametrize("version", ["19.3.13", "25.0.0"])
+async def test_docker_below_kubelet_is_refused_with_what_to_use(version: str) -> None:
+    """Kubernetes 1.20 often has it. Newer versions read CDI specs for their own users only."""
+    patient = Patient()
+    patient.info = INFO | {"kubeletVersion": "v1.20.4", "containerRuntimeVersion": f"docker://{version}"}
+    found = (await patient.findings())["n: container runtime"]
+    assert (found.state, found.found) == (
+        State.FAILED,
+        "docker does not give containers of kubelet CDI devices, by which shares get their GPU and limits",
+    )
+    for word in ("containerd 1.7", "CRI-O 1.23", "NVIDIA's runtime", "--container-runtime-endpoint"):
+        assert word in found.fix
+
+
 async def test_a_scheduler_that_lacks_the_current_names_is_a_finding_with_its_fix() -> None:
     """It places such pods by itself, and no one grants them anything."""
     patient = Patient()

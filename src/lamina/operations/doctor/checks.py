@@ -145,8 +145,12 @@ def _node(node: Object, cluster: ClusterView) -> Iterator[Finding]:
         fix = "upgrade it, and enable CDI (enable_cdi in containerd before 2.0)"
         yield _at_least(f"{name}: container runtime", f"{runtime} {version}", version, RUNTIMES[runtime], fix)
     else:
-        fix = "use containerd 1.7 or later, or CRI-O 1.23 or later, with NVIDIA's runtime as the default"
-        yield Finding(f"{name}: container runtime", State.FAILED, f"{runtime} does not support CDI", fix)
+        fix = (
+            "use containerd 1.7 or later, or CRI-O 1.23 or later, with NVIDIA's runtime as the default, and name its "
+            "socket in kubelet's --container-runtime-endpoint"
+        )
+        found = f"{runtime} does not give containers of kubelet CDI devices, by which shares get their GPU and limits"
+        yield Finding(f"{name}: container runtime", State.FAILED, found, fix)
     kernel = info["kernelVersion"]
     yield _at_least(f"{name}: kernel", kernel, kernel, MIN_KERNEL, "upgrade the node's kernel")
     yield _gpus(name, inventory, enabled=cluster.config.enabled)
