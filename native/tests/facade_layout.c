@@ -122,9 +122,9 @@ int main(void)
     FIELD(lamina_arbiter, figures);
     FIELD(lamina_arbiter, lendings);
     printf("usage_bytes %zu %zu\n", LAMINA_USAGE_BYTES(1), LAMINA_USAGE_BYTES(16));
-    printf("constants %llu %llu %llu %u %d %d %d %d %d %d %d %d %d\n", (unsigned long long)LAMINA_LIMITS_MAGIC,
+    printf("constants %llu %llu %llu %u %d %d %d %d %d %d %d %d %d %d\n", (unsigned long long)LAMINA_LIMITS_MAGIC,
            (unsigned long long)LAMINA_USAGE_MAGIC, (unsigned long long)LAMINA_ARBITER_MAGIC, LAMINA_LAYOUT_VERSION,
            LAMINA_MAX_DEVICES, LAMINA_SLOTS, LAMINA_UUID_BYTES, LAMINA_BINS, LAMINA_KINDS, LAMINA_SHARES,
-           LAMINA_FIGURES, LAMINA_PID_BITS, LAMINA_START_BITS);
+           LAMINA_FIGURES, LAMINA_PID_BITS, LAMINA_START_BITS, LAMINA_NS_BITS);
     return 0;
 }

@@ -37,8 +37,9 @@ def work(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> DriverWork:
     return DriverWork(tmp_path)
 
 
-def container(folder: Path, *pids: int) -> OpenContainer:
+def container(folder: Path, *pids: int, other_namespace: bool = False) -> OpenContainer:
     """One whose usage file has slots of these processes, as it was read."""
+    namespace = (Path("/proc/self/ns/pid").stat().st_ino + other_namespace) % (1 << layout.NS_BITS)
     folder.mkdir()
     write_container(folder, Limits(devices=(DeviceLimit(uuid=GPU, memory_bytes=1 << 30),)))
     with (folder / "usage").open("r+b") as file:
@@ -46,7 +47,7 @@ def container(folder: Path, *pids: int) -> OpenContainer:
         file.write(len(pids).to_bytes(4, "little"))
         for number, pid in enumerate(pids):
             file.seek(ctypes.sizeof(layout.UsageFile) + number * layout.slot_stride(1))
-            file.write(pid.to_bytes(8, "little"))
+            file.write((pid | namespace << layout.PID_BITS + layout.START_BITS).to_bytes(8, "little"))
     attended = OpenContainer(folder, writing=False)
     attended.read()
     return attended
@@ -58,6 +59,14 @@ def test_each_run_has_the_work_of_its_processes(work: DriverWork, tmp_path: Path
     assert work.confirmation(one.folder, GPU) == Confirmation(2, 0.75, asked_at=BEGIN)
     assert work.confirmation(two.folder, GPU) == Confirmation(1, 0.2, asked_at=BEGIN)
     assert work.confirmation(tmp_path, GPU) is None
+
+
+def test_a_run_of_containers_is_taken_at_its_word(work: DriverWork, tmp_path: Path) -> None:
+    """Its PIDs are those of other processes on the machine."""
+    one, two = container(tmp_path / "one", 11, other_namespace=True), container(tmp_path / "two", 99)
+    work.look([one, two], BEGIN)
+    assert work.confirmation(one.folder, GPU) is None
+    assert work.confirmation(two.folder, GPU) == Confirmation(1, 0.2, asked_at=BEGIN)
 
 
 def test_the_driver_is_asked_twice_a_second(work: DriverWork, tmp_path: Path) -> None:

@@ -38,7 +38,7 @@ def test_sizes_and_constants_are_the_same(printed: dict[str, list[int]]) -> None
     assert printed["constants"] == [
         layout.LIMITS_MAGIC, layout.USAGE_MAGIC, layout.ARBITER_MAGIC, layout.VERSION, layout.MAX_DEVICES,
         layout.SLOTS, layout.UUID_BYTES, layout.BINS, len(layout.KINDS),
-        layout.SHARES, layout.FIGURES, layout.PID_BITS, layout.START_BITS,
+        layout.SHARES, layout.FIGURES, layout.PID_BITS, layout.START_BITS, layout.NS_BITS,
     ]  # fmt: skip
 
 

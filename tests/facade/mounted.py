@@ -4,6 +4,8 @@ import json
 import os
 import subprocess
 import sys
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from pathlib import Path
 
 import pytest
@@ -69,6 +71,21 @@ class Mounted:
 
     def run(self, *command: str | Path, **more: str) -> subprocess.CompletedProcess[str]:
         """Runs a program in the container, started again with its files."""
+        start, outer = self._start(command, more)
+        return subprocess.run(start, env=outer, text=True, capture_output=True, timeout=120, check=False)
+
+    @contextmanager
+    def started(self, *command: str | Path, **more: str) -> Iterator["subprocess.Popen[str]"]:
+        """The same for a program that runs until it is not needed any more."""
+        start, outer = self._start(command, more)
+        with subprocess.Popen(start, env=outer, text=True, stdout=subprocess.PIPE) as process:
+            try:
+                yield process
+            finally:
+                process.kill()
+
+    def _start(self, command: Sequence[str | Path], more: Mapping[str, str]) -> tuple[list[str | Path], dict[str, str]]:
+        """A command that starts the container, and its environment."""
         number = len(list(self.host.glob("start-*")))
         start = self.host / f"start-{number}"
         (start / "root").mkdir(parents=True)
@@ -84,11 +101,4 @@ class Mounted:
         )
         (start / "plan.json").write_text(json.dumps(asked))
         outer = {**os.environ, **({} if os.geteuid() == 0 else {"ROOTLESS": "1"})}
-        return subprocess.run(
-            [*self.command, sys.executable, runtime.__file__, start / "plan.json", *command],
-            env=outer,
-            text=True,
-            capture_output=True,
-            timeout=120,
-            check=False,
-        )
+        return [*self.command, sys.executable, runtime.__file__, start / "plan.json", *command], outer

@@ -1,11 +1,14 @@
 """`lamina run`: one process tree under limits on this machine, without Kubernetes."""
 
 import sys
+from pathlib import Path
 from typing import Annotated
 
 import typer
 
 from lamina.enforcement.run import run as run_limited
+from lamina.errors import BadInput
+from lamina.operations.container_device import SPECS, container_device
 
 
 def run(
@@ -19,6 +22,16 @@ def run(
         str,
         typer.Option("--policy", help="How --cores applies: cap (never more), or weight (idle time is lent)."),
     ] = "cap",
+    cdi: Annotated[
+        str,
+        typer.Option(
+            "--cdi",
+            help="Limit the containers that have the CDI device lamina.dev/gpu=NAME, not the command: "
+            "-- docker run --runtime nvidia --device lamina.dev/gpu=NAME IMAGE.",
+            metavar="NAME",
+        ),
+    ] = "",
+    cdi_dir: Annotated[Path, typer.Option("--cdi-dir", help="Where the runtime reads CDI specs.")] = SPECS,
     simulate: Annotated[
         str,
         typer.Option(
@@ -28,4 +41,11 @@ def run(
     ] = "",
 ) -> None:
     """Run a command under a GPU memory and compute limit."""
-    sys.exit(run_limited(command, memory=memory, gpu=gpu, simulate=simulate or None, cores=cores, policy=policy))
+    if cdi and simulate:
+        raise BadInput("--cdi is for containers, which get the machine's own GPU; leave out --simulate")
+    device = container_device(cdi, cdi_dir) if cdi else None
+    sys.exit(
+        run_limited(
+            command, memory=memory, gpu=gpu, simulate=simulate or None, cores=cores, policy=policy, device=device
+        )
+    )

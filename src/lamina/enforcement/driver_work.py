@@ -1,6 +1,7 @@
 """What the driver says of the work of containers whose processes have the same PIDs as this one: of `lamina run`.
 
-An agent asks NVML by `agent.limits.driver_reports`, because its containers have PIDs of their own.
+An agent asks NVML by `agent.limits.driver_reports`, because its containers have PIDs of their own. So have containers
+of Docker, which runs may limit too: these are taken at their word.
 """
 
 import time
@@ -11,7 +12,7 @@ from pathlib import Path
 from lamina.enforcement.driver import NvmlLibrary
 from lamina.enforcement.driver_figures import Confirmation
 from lamina.enforcement.open_container import OpenContainer
-from lamina.enforcement.process_memory import slot_processes
+from lamina.enforcement.process_memory import slot_processes, slots_of
 from lamina.errors import Outside
 
 LOOK_NS = 500_000_000
@@ -24,6 +25,7 @@ class DriverWork:
     def __init__(self, driver: Path) -> None:
         self._nvml: NvmlLibrary | None = None
         self._asked_at = 0
+        self._namespace = Path("/proc/self/ns/pid").stat().st_ino
         self._said: dict[tuple[Path, str], Confirmation] = {}
         with suppress(Outside):
             self._nvml = NvmlLibrary(driver)
@@ -41,7 +43,8 @@ class DriverWork:
             with suppress(Outside):
                 work = self._nvml.work(uuid, time.time()) if len(group) > 1 else None
                 for container in group if work is not None else ():
-                    self._said[container.folder, uuid] = _confirmation(container, work or {}, now)
+                    if slots_of(container.slots, container.devices, self._namespace):
+                        self._said[container.folder, uuid] = _confirmation(container, work or {}, now)
 
     def confirmation(self, folder: Path, uuid: str) -> Confirmation | None:
         """What is known of the container of this folder."""

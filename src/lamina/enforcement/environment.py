@@ -40,12 +40,12 @@ def _libraries(folder: Path, driver: Path) -> list[Path]:
     for path in built:
         if _SEPARATOR.search(str(path)):
             raise BadInput(f"{path} cannot be preloaded; install Lamina below a path without spaces and colons")
-    if not _loadable(folder):
+    if not loadable(folder):
         return built
     return [path if path.name == _ALIAS else _copied(path, folder / "facade" / path.name, driver) for path in built]
 
 
-def _loadable(folder: Path) -> bool:
+def loadable(folder: Path) -> bool:
     """Whether the loader takes libraries from a directory. Without the facade it would still start programs.
 
     Where it does not, programs get the facade as it was built, which also has functions that the driver lacks.

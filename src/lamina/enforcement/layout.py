@@ -22,6 +22,7 @@ KINDS = ("data", "managed", "pool", "array", "context", "module")
 COMPUTE_POLICIES = ("none", "cap", "weight", "threads")
 PID_BITS = 22
 START_BITS = 26
+NS_BITS = 15
 CLEARING = 1 << 63
 SHARE_OWN, SHARE_USE = 2, 3
 

@@ -17,6 +17,8 @@ import numpy as np
 from lamina.enforcement import layout
 
 _PID, _START = (1 << layout.PID_BITS) - 1, (1 << layout.START_BITS) - 1
+_NAMESPACE_AT = layout.PID_BITS + layout.START_BITS
+_NAMESPACE = (1 << layout.NS_BITS) - 1
 _MAX_KIB = (1 << 32) - 1
 
 
@@ -39,6 +41,14 @@ def slot_processes(slots: bytes, devices: int) -> Mapping[int, SlotProcess]:
     return {
         number: slot_process(owner, owner >> layout.PID_BITS) for number, owner in enumerate(words.tolist()) if owner
     }
+
+
+def slots_of(slots: bytes, devices: int, namespace: int) -> bool:
+    """Whether the first slots are all of processes with PIDs of one PID namespace, by its inode. Only there do the PIDs
+    say which processes these are."""
+    stride = layout.slot_stride(devices) // 8
+    words = np.frombuffer(slots, np.uint64)[::stride][: layout.FIGURES].tolist()
+    return all((owner >> _NAMESPACE_AT) & _NAMESPACE == namespace & _NAMESPACE for owner in words if owner)
 
 
 def bytes_by_slot(

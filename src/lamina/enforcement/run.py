@@ -9,6 +9,7 @@ import time
 from collections.abc import Iterator, Sequence, Set
 from contextlib import contextmanager, suppress
 from pathlib import Path
+from typing import Protocol
 
 from lamina.core.grants import ComputePolicy
 from lamina.core.quantities import MIB, parse_memory_mib
@@ -28,6 +29,19 @@ _IGNORED_BY_PYTHON = (signal.SIGPIPE, signal.SIGXFSZ)
 _FROM_KERNEL = 0x80  # si_code of a signal that no process sent: the terminal's, which reaches the whole group
 
 
+class ContainerDevice(Protocol):
+    """Gives the limits of a run to the containers that the command starts, and not to the command."""
+
+    @property
+    def spec(self) -> Path:
+        """The file that containers get the limits by. It names the run's folder, and is removed with it."""
+        ...
+
+    def write(self, folder: Path, driver: Path, gpu: str) -> None:
+        """Make the file, for the limits in `folder` and the GPU with this UUID. Raises LaminaError."""
+        ...
+
+
 def run(
     command: Sequence[str],
     *,
@@ -36,11 +50,13 @@ def run(
     simulate: str | None = None,
     cores: int = 0,
     policy: str = "cap",
+    device: ContainerDevice | None = None,
 ) -> int:
     """Runs the command and waits for it; its processes together get no more of one GPU than `memory`, and than `cores`
     percent of its time where that is not 0; `policy` is "cap", or "weight" when they may have what others leave.
 
-    `simulate` names a GPU model to use instead of the machine's driver. Returns the command's exit code, or 128 and the
+    `simulate` names a GPU model to use instead of the machine's driver. With `device`, the limits are those of the
+    containers that have it, all together. Returns the command's exit code, or 128 and the
     signal's number if one ended it. Raises BadInput for wrong arguments and Outside when there is no driver; then
     nothing was started.
     """
@@ -57,15 +73,20 @@ def run(
         variables, driver, chosen = _machine(folder, gpu, simulate)
         if mib > chosen.memory_mib:
             raise BadInput(f"--memory {memory} is more than GPU {chosen.index} has, {chosen.memory_mib} MiB")
-        device = DeviceLimit(
+        limit = DeviceLimit(
             uuid=chosen.uuid,
             memory_bytes=mib * MIB,
             cores_percent=cores,
             compute_policy=ComputePolicy(policy) if cores else ComputePolicy.NONE,
         )
-        write_container(folder, Limits(devices=(device,)))
-        with _guarded(folder):
-            return _held(command, environment(folder, driver, variables), folder, driver, blocked)
+        write_container(folder, Limits(devices=(limit,)))
+        with _guarded(folder, () if device is None else (str(device.spec),)):
+            if device is None:
+                variables = environment(folder, driver, variables)
+            else:
+                device.write(folder, driver, chosen.uuid)
+                variables["LAMINA_DIR"] = str(folder)
+            return _held(command, variables, folder, driver, blocked)
 
 
 @contextmanager
@@ -82,11 +103,12 @@ def _folder() -> Iterator[tuple[Path, Set[int]]]:
 
 
 @contextmanager
-def _guarded(folder: Path) -> Iterator[None]:
-    """Should this process be killed, the command and its children are too, and the folder goes."""
+def _guarded(folder: Path, files: Sequence[str]) -> Iterator[None]:
+    """Should this process be killed, the command and its children are too, and the folder goes. The files that name it
+    go in any case."""
     reading, writing = os.pipe()
     silent = os.open(os.devnull, os.O_WRONLY)
-    program = [sys.executable, "-I", "-S", run_reaper.__file__, str(folder.absolute())]
+    program = [sys.executable, "-I", "-S", run_reaper.__file__, str(folder.absolute()), *files]
     inside = [(os.POSIX_SPAWN_DUP2, reading, 0), (os.POSIX_SPAWN_DUP2, silent, 1), (os.POSIX_SPAWN_DUP2, silent, 2)]
     pid = os.posix_spawn(program[0], program, os.environ, file_actions=inside, setsid=True)
     for each in (reading, silent):
@@ -94,6 +116,7 @@ def _guarded(folder: Path) -> Iterator[None]:
     try:
         yield
     finally:
+        run_reaper.remove_files(str(folder), files)
         with suppress(BrokenPipeError):
             os.write(writing, run_reaper.DONE)
         os.close(writing)

@@ -2,8 +2,9 @@
 
 It is a process of its own that holds the read end of a pipe, whose write end only the run has. A run that ends by
 itself writes a word first; where the pipe closes without it, the processes that carry the run's folder in their
-environment are killed, whatever their parent is, and the folder is removed. Run by its path, since it has to
-begin quickly and needs nothing of this package: `python -I -S run_reaper.py FOLDER`, with the pipe as standard input.
+environment are killed, whatever their parent is, and the folder is removed, with the files elsewhere that name it. Run
+by its path, since it has to begin quickly and needs nothing of this package: `python -I -S run_reaper.py FOLDER
+[FILE...]`, with the pipe as standard input.
 """
 
 import contextlib
@@ -12,14 +13,14 @@ import shutil
 import signal
 import sys
 import time
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from pathlib import Path
 
 DONE = b"."
 _END_S, _LOOK_S = 5.0, 0.02
 
 
-def watch(folder: str) -> None:
+def watch(folder: str, files: Sequence[str]) -> None:
     """Wait for the run's end, and clean up behind it where it could not."""
     if os.read(0, 1) == DONE:
         return
@@ -29,7 +30,16 @@ def watch(folder: str) -> None:
             with contextlib.suppress(OSError):
                 os.kill(pid, signal.SIGKILL)
         time.sleep(_LOOK_S)
+    remove_files(folder, files)
     shutil.rmtree(folder, ignore_errors=True)
+
+
+def remove_files(folder: str, files: Iterable[str]) -> None:
+    """Remove those of the files that name the folder: others were made by another run."""
+    for file in map(Path, files):
+        with contextlib.suppress(OSError):
+            if folder in file.read_text():
+                file.unlink()
 
 
 def _carrying(variable: bytes) -> Iterator[int]:
@@ -40,4 +50,4 @@ def _carrying(variable: bytes) -> Iterator[int]:
 
 
 if __name__ == "__main__":
-    watch(sys.argv[1])
+    watch(sys.argv[1], sys.argv[2:])

@@ -78,7 +78,9 @@ def is_ours(file: str) -> bool:
     return file.lstrip(".").startswith("lamina.dev-ticket_")
 
 
-def build_spec(name: str, env: Mapping[str, str], mounts: Sequence[Mount], hooks: Sequence[Hook] = ()) -> bytes:
+def build_spec(
+    name: str, env: Mapping[str, str], mounts: Sequence[Mount], hooks: Sequence[Hook] = (), *, kind: str = KIND
+) -> bytes:
     """The content of the spec of `name`."""
     edits: dict[str, object] = {"env": [f"{key}={value}" for key, value in env.items()]}
     if mounts:
@@ -99,7 +101,7 @@ def build_spec(name: str, env: Mapping[str, str], mounts: Sequence[Mount], hooks
             }
             for hook in hooks
         ]
-    document = {"cdiVersion": "0.5.0", "kind": KIND, "devices": [{"name": name, "containerEdits": edits}]}
+    document = {"cdiVersion": "0.5.0", "kind": kind, "devices": [{"name": name, "containerEdits": edits}]}
     return msgspec.json.format(msgspec.json.encode(document), indent=1)
 
 

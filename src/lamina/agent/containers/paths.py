@@ -105,6 +105,17 @@ class HostPaths(NamedTuple):
     libraries: FacadeLibraries
 
 
+def limited_mounts(folder: Path, driver: Path, libraries: FacadeLibraries) -> tuple[Mount, ...]:
+    """What holds a container to the limits in `folder`, together with the hook of `libraries`."""
+    return (
+        Mount(folder / LIMITS, f"/run/lamina/{LIMITS}"),
+        Mount(folder / USAGE, f"/run/lamina/{USAGE}", writable=True),
+        Mount(folder / ARBITER, f"/run/lamina/{ARBITER}"),
+        Mount(driver, "/run/lamina-driver", executable=True),
+        *libraries.mounts(),
+    )
+
+
 def folder_name(pod_uid: str, container: str) -> str:
     """The name of a container's directory. Raises NotYet for names that Kubernetes would not accept."""
     for part in (pod_uid, container):

@@ -14,7 +14,7 @@ from msgspec import structs
 
 from lamina.agent.containers import cdi
 from lamina.agent.containers.cdi import Hook, Mount
-from lamina.agent.containers.paths import ARBITER, LIMITS, USAGE, HostPaths, folder_name
+from lamina.agent.containers.paths import HostPaths, folder_name, limited_mounts
 from lamina.agent.mps.clients import NO_EDITS, ClientEdits
 from lamina.agent.state.gpu_health import ObservedGpu
 from lamina.agent.state.holdings import Bound, Instance, instance_of
@@ -106,7 +106,7 @@ def make_plan(
             folder=folder if by_facade else None,
             visible=visible,
             edits=edits.get(name, NO_EDITS),
-            mounts=_mounts(folder, paths) if by_facade else (),
+            mounts=limited_mounts(folder, paths.driver, paths.libraries) if by_facade else (),
             hooks=(paths.libraries.hook(),) if by_facade else (),
         )
     return PreparationPlan(plans, paths.cdi)
@@ -147,14 +147,4 @@ def sorted_shares(container: ContainerGrant, gpus: Mapping[str, ObservedGpu]) ->
         raise NotYet(f'container "{name}": the grant mixes MIG instances with other shares')
     return tuple(
         sorted(container.shares, key=lambda share: (gpus[share.gpu].facts.index, share.mig.start if share.mig else 0))
-    )
-
-
-def _mounts(folder: Path, paths: HostPaths) -> tuple[Mount, ...]:
-    return (
-        Mount(folder / LIMITS, f"/run/lamina/{LIMITS}"),
-        Mount(folder / USAGE, f"/run/lamina/{USAGE}", writable=True),
-        Mount(folder / ARBITER, f"/run/lamina/{ARBITER}"),
-        Mount(paths.driver, "/run/lamina-driver", executable=True),
-        *paths.libraries.mounts(),
     )
