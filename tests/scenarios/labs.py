@@ -38,8 +38,8 @@ class Cluster(ABC):
         """The command line with this cluster's kubeconfig."""
 
     @abstractmethod
-    def program(self, name: str) -> list[str]:
-        """The command that runs kubectl or lamina on this cluster, or another program on the node."""
+    def program(self, name: str, folder: Path) -> list[str]:
+        """The command that runs kubectl or lamina on this cluster in a folder, or nvidia-smi on the node."""
 
     def runnable(self, text: str) -> str:
         """Text with manifests, whose images there are."""
@@ -147,7 +147,7 @@ class Lab(Cluster):
     def lamina(self, *arguments: str) -> subprocess.CompletedProcess[str]:
         return lamina(*arguments, environment=self.environment)
 
-    def program(self, name: str) -> list[str]:
+    def program(self, name: str, folder: Path) -> list[str]:
         if name == "kubectl":
             return ["env", f"KUBECONFIG={self.kubeconfig}", self.kubectl_path]
         ours = ["env", f"KUBECONFIG={self.kubeconfig}", f"LAMINA_LABS={self.root}", sys.executable, "-m", "lamina"]

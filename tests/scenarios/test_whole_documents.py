@@ -1,7 +1,6 @@
 """S0.D to S4.D: each document from its first line to its last, in its own order, nothing edited but what it leaves to
 its reader; what it prints is compared with what is printed, and each difference is on the page for its readers."""
 
-import re
 from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
@@ -11,11 +10,10 @@ import yaml
 
 from tests.scenarios.conftest import StartLab
 from tests.scenarios.documents import cce, nvidia, openshift, vgpu_scheduler, volcano
+from tests.scenarios.documents.pages import listed
 from tests.scenarios.documents.reader import Reader
 from tests.scenarios.documents.steps import Adds, Step
 from tests.seeds import seed
-
-PAGES = Path(__file__).resolve().parents[2] / "docs" / "how-to" / "documents"
 
 
 def follow(
@@ -35,12 +33,6 @@ def follow(
     reader = Reader(lab, folder, words | {"{mps}": str(lab.root / name / "n" / "0" / "mps")})
     reader.follow(text, script)
     return reader.used
-
-
-def listed(page: str) -> set[str]:
-    """The first column of a page's table of differences."""
-    table = (PAGES / page).read_text().partition("## What differs\n")[2].partition("\n## ")[0]
-    return set(re.findall(r"^\| ([^|]+?) \|", table, re.MULTILINE)) - {"in the document", "in the post"}
 
 
 @pytest.mark.parametrize("compute", [False, True])

@@ -7,7 +7,9 @@ import functools
 import json
 import re
 import subprocess
+import sys
 from pathlib import Path
+from typing import Any
 
 from lamina.configuration import CONFIG_MAP, CONFIG_MAP_KEY, CONFIG_MAP_NAMESPACE
 from lamina.core.pod_status import runs_containers
@@ -23,13 +25,8 @@ from tests.scenarios.rows import Rows
 from tests.waiting import wait_until
 
 IMAGE = re.compile(r"""("?\bimage"?: *)("[^"]*"|[^\s,}]+)""")
-MACHINE = """
-driver: "550.54.15"
-cuda: "12.4"
-seed: {seed}
-gpus:
-- {{model: {model}, count: {count}}}
-"""
+MACHINE = {"driver": "550.54.15", "cuda": "12.4"}
+"""Of a node whose document names no driver."""
 FRESH = {"spec": {"devicePlugin": None, "mig": {"strategy": "none"}}}
 LABELS = ("nvidia.com/device-plugin.config", "nvidia.com/mig.config")
 MANAGED = ("default", "kube-node-lease", "kube-public", "kube-system")
@@ -70,6 +67,19 @@ class Replay(Cluster):
             assert done.returncode == 0, f"kubectl {' '.join(arguments)}: {done.stderr}"
             return done.stdout
         return done.stdout + done.stderr
+
+    def program(self, name: str, folder: Path) -> list[str]:
+        control, sandbox = self._cluster.control, self._cluster.control.sandbox
+        environment = self._cluster.binaries.environment | self._processes.environment
+        command = {
+            "kubectl": [self._cluster.binaries["kubectl"], "--kubeconfig", control.kubeconfig],
+            "lamina": ["env", f"KUBECONFIG={control.kubeconfig}", *LAMINA],
+            "nvidia-smi": [sys.executable, "-m", "lamina_lab.smi"],
+        }[name]
+        if name == "nvidia-smi":
+            sandbox, environment = self._node.sandbox, environment | self._node.gpus.environment
+        words = sandbox.command("sh", "-c", 'cd "$0" && exec "$@"', folder, *command)
+        return ["env", "-i", *(f"{key}={value}" for key, value in environment.items()), *words]
 
     def lamina(self, *arguments: str) -> subprocess.CompletedProcess[str]:
         control = self._cluster.control
@@ -132,7 +142,7 @@ class Replay(Cluster):
         self.become(rows.gpu, rows.count, rows.config)
         rows.set_up(self)
 
-    def become(self, model: str, count: int, config: str = "") -> None:
+    def become(self, model: str, count: int, config: str = "", **more: Any) -> None:
         """Give the node other GPUs, and Lamina another configuration; no pod may be there."""
         agent = self._processes.agents[self.node]
         agent.stop()
@@ -140,7 +150,8 @@ class Replay(Cluster):
         # The agent would miss the GPUs that were there.
         self.kubectl("delete", "inventory", "--ignore-not-found", self.node)
         self.kubectl("patch", "clusterpolicy", operator_objects.POLICY, "--type=merge", "-p", json.dumps(FRESH))
-        machine = simgpu.parse(MACHINE.format(seed=model, model=model, count=count))
+        whole = {**MACHINE, "seed": model, "gpus": [{"model": model, "count": count}], **more}
+        machine = simgpu.parse(json.dumps(whole))
         self._node.gpus.become(machine)
         self.configure(config)
         agent.start()

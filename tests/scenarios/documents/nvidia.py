@@ -40,7 +40,7 @@ SCRIPT: list[Step | Adds] = [
     Runs("$ helm install nvdp", f"{ONE}; {USE}", HELM),
     Session(
         "$ kubectl describe node",
-        differs={r"^(ephemeral-storage|hugepages-\dGi|hugepages-\dMi|memory):": FIGURES},
+        differs={r"^(cpu|pods|ephemeral-storage|hugepages-\dGi|hugepages-\dMi|memory):": FIGURES},
         whole=False,
     ),
     Runs("$ cat << EOF | kubectl create"),

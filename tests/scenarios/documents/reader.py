@@ -42,8 +42,8 @@ class Reader:
             return f'#!/bin/sh\nexec {shlex.join(words)} "$@"\n'
 
         return {
-            **{name: runs(self.cluster.program(name)) for name in ("kubectl", "lamina", "nvidia-smi")},
-            "oc": runs(self.cluster.program("kubectl")),
+            **{name: runs(self.cluster.program(name, self.folder)) for name in ("kubectl", "lamina", "nvidia-smi")},
+            "oc": runs(self.cluster.program("kubectl", self.folder)),
             "sudo": '#!/bin/sh\nexec "$@"\n',
             "jq": f'#!/bin/sh\nexec {shlex.quote(sys.executable)} -c {shlex.quote(_JQ)} "$@"\n',
         }
