@@ -5,7 +5,7 @@ from pathlib import Path
 import pytest
 
 from lamina.agent.mps.clients import NO_EDITS, ClientLimits, client_limits, parse_limits
-from lamina.agent.mps.lifecycle import PAUSES_S, STEADY_S, RestartBackoff, end_daemons
+from lamina.agent.mps.lifecycle import MAX_LOG_BYTES, PAUSES_S, STEADY_S, RestartBackoff, end_daemons
 from lamina.agent.mps.sharing import MpsSharing
 from lamina.core.gpus import Mode
 from lamina.core.mps import MpsDaemon, MpsState
@@ -70,6 +70,30 @@ async def test_a_daemon_gets_its_limits_before_a_client_may_join(node: MpsNode) 
         (SECOND, 4096, 10),
     ]
     assert [each.ready for each in node.events] == [True, True]
+
+
+async def test_what_a_daemon_logs_stays_short_while_it_runs(node: MpsNode) -> None:
+    """It logs each question of the agent, for weeks; the daemon has the file open and writes at its end."""
+    node.start(10)
+    await node.reconcile()
+    log = node.daemons.home(FIRST).log / "control.log"
+    with log.open("ab") as written:
+        written.write(b"x" * MAX_LOG_BYTES)
+        written.flush()
+        await node.reconcile()
+        assert log.stat().st_size == MAX_LOG_BYTES
+        written.write(b"last\n")
+        written.flush()
+        await node.reconcile()
+        assert log.read_bytes() == b""
+        assert log.with_name("control.log.1").read_bytes() == b"x" * (MAX_LOG_BYTES - 5) + b"last\n"
+        written.write(b"next\n")
+        written.flush()
+        assert log.read_bytes() == b"next\n"
+    log.unlink()
+    log.mkdir()
+    await node.reconcile()
+    assert node.state() == ("ready", ""), "the daemon still serves its clients"
 
 
 async def test_a_daemon_that_ignores_its_limits_gets_no_clients(node: MpsNode) -> None:

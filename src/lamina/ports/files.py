@@ -101,6 +101,20 @@ class Files:
         except OSError as error:
             raise _outside("share", path, error) from error
 
+    def keep_short(self, path: Path, max_bytes: int) -> None:
+        """Move what a program has logged to `path` into the file of that name with .1, once it is larger than this.
+
+        The program keeps the file open, so it is emptied in place. Of the old file the last `max_bytes` are kept.
+        """
+        try:
+            with suppress(FileNotFoundError), path.open("r+b") as file:
+                if (size := os.fstat(file.fileno()).st_size) > max_bytes:
+                    file.seek(size - max_bytes)
+                    path.with_name(f"{path.name}.1").write_bytes(file.read(max_bytes))
+                    file.truncate(0)
+        except OSError as error:
+            raise _outside("shorten", path, error) from error
+
     def names(self, folder: Path) -> list[str]:
         """The names in `folder`, sorted; none where there is no such folder."""
         try:

@@ -102,6 +102,9 @@ class DaemonJournal:
         self._daemons = daemons
 
 
+LOGS = ("control.log", "server.log")
+"""What NVIDIA's programs write into their log directory."""
+MAX_LOG_BYTES = 1 << 20
 PAUSES_S = (1.0, 2.0, 5.0, 10.0, 30.0)
 STEADY_S = 60.0
 """A daemon that ran this long did not fail at its start, so the next pause is the first one again."""
@@ -171,6 +174,7 @@ class DaemonLifecycle:
         Raises NotYet with what is in the way, and MpsServiceDown and Hangs where it may run.
         """
         if self.journal.get(daemon.key) == daemon and await self._is_running(daemon):
+            self._keep_logs_short(daemon.home)
             return Ensured.RUNS
         backoff, now = self.backoffs[daemon.key], self._clock.monotonic()
         _require(hindrance(()))
@@ -184,6 +188,14 @@ class DaemonLifecycle:
         await self._start(daemon)
         backoff.record_success(now)
         return Ensured.STARTED
+
+    def _keep_logs_short(self, home: Home) -> None:
+        """A daemon logs each question whether it runs, in a directory that is often in the node's memory."""
+        for name in LOGS:
+            try:
+                self._files.keep_short(home.log / name, MAX_LOG_BYTES)
+            except Outside as error:
+                log.warning("%s", error)  # the daemon still serves its clients
 
     async def _is_running(self, daemon: JournaledDaemon) -> bool:
         """Whether a daemon that was started runs; then it has its limits. Raises MpsServiceDown and Hangs where it may
