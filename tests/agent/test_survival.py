@@ -28,7 +28,7 @@ BY_SHARES = {
     *("files.read", "files.write", "files.make_folder", "files.names", "files.remove", "files.remove_tree"),
     *("files.identity", "kubelet.holders", "kubelet.register", "kubelet.serving", "host.machine_type"),
 }
-BY_MPS = {"mps.start", "mps.ask", "mps.end", "nvml.set_exclusive"}
+BY_MPS = {"mps.start", "mps.ask", "mps.end", "nvml.set_exclusive", "files.keep_short"}
 BY_TIME = {"slices.set", "host.process_cgroups", "host.process_name", "host.has_device"}
 FROM_THE_START = {
     *("kube.get", "kube.list", "kube.watch", "kube.create", "kube.patch", "nvml.driver_version", "nvml.gpus"),
@@ -39,6 +39,7 @@ ELSEWHERE = {
     "files.only_user": "is called once, before anything runs",
     "files.make_private_folder": "is called once, before anything runs",
     "files.has_file": "is called where a path is checked, before anything runs",
+    "files.label": "`lamina mount-files` and the MPS service call it",
     "files.share_folder": "the MPS service calls it",
     "files.has_folder": "needs cgroups of the second version; the loop that calls it starts again",
     "nvml.limits_memory": "needs cgroups of the second version; the loop that calls it starts again",

@@ -21,7 +21,7 @@ EXECUTED = sorted(
     ]
 )
 """The pages of which each step is executed or marked."""
-_PROGRAMS = ("kubectl", "lamina", "make", "export", "python3", "docker", "helm", "grep", ".")
+_PROGRAMS = ("kubectl", "lamina", "make", "export", "python3", "docker", "helm", "grep", "echo", ".")
 _COMMAND = re.compile(rf"^ {{4,}}((?:{'|'.join(map(re.escape, _PROGRAMS))}) .*?)(?:  +#.*)?$")
 _MARK = re.compile(r"^ *<!-- not executed: (.+) -->$")
 

@@ -279,7 +279,7 @@ def test_commands_know_what_claims_hold(lab: Lab) -> None:
     assert (first["memoryGrantedMib"], first["computeGrantedPercent"], first["pods"]) == (4096, 30, ["default/claimed"])
     assert (second["mode"], second["pods"]) == ("idle", [])
     listed = lab.lamina("pods").stdout.splitlines()
-    held = [str(first["index"]), "4096", "MiB", "0", "MiB", "0", "MiB", "30", "%"]
+    held = [str(first["index"]), "4096", "MiB", "0", "MiB", "0", "MiB", "30", "%,", "cap"]
     assert listed[1].split() == ["claimed", "Running", "node-0", *held]
     refused = lab.lamina("reset", "--yes")
     assert refused.returncode == 2 and "1 pod uses GPUs: default/claimed" in refused.stderr

@@ -53,7 +53,7 @@ def test_s2_d_sharing_your_gpu_in_the_cloud(start_lab: StartLab, tmp_path: Path)
 
 
 def test_s3_d_nvidias_document(start_lab: StartLab, tmp_path: Path) -> None:
-    found = follow(start_lab, tmp_path, "nvidia", "003", nvidia.NODES, {}, nvidia.SCRIPT)
+    found = follow(start_lab, tmp_path, "nvidia", "003", nvidia.NODES, nvidia.WORDS, nvidia.SCRIPT)
     assert found == listed("nvidia.md")
 
 

@@ -11,6 +11,8 @@ nodes:
   memoryMiB: 16384
   gpus: [{model: T4}]
 """
+WORDS = {"/tmp/dp-example-config.yaml": "dp-example-config.yaml"}
+"""All users of a machine share /tmp."""
 HELM = "Helm commands"
 FIGURES = "The machine's own figures"
 OTHERS = "Pods of the system"
