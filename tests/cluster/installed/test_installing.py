@@ -22,7 +22,7 @@ def test_the_documents_example_shares_gpus(cluster: RealCluster, both: Installat
     both.documented("kubectl apply -f examples")
     wait_until(lambda: both.documented("lamina pods").count(" Running ") == 10, lambda: both.documented("lamina pods"))
     # What is used stands between them once the agents have said it.
-    assert len(re.findall(r" 10000 MiB (?: +\d+ MiB){0,2} +10 % ", both.documented("lamina pods"))) == 10
+    assert len(re.findall(r" 10000 MiB (?: +\d+ MiB){0,2} +10 %, lends ", both.documented("lamina pods"))) == 10
 
 
 def test_a_pod_sees_its_share(cluster: RealCluster, both: Installation) -> None:
