@@ -12,8 +12,7 @@ from tests.words import AVOIDED
 
 ROOT = Path(__file__).resolve().parents[2]
 DOCS = ROOT / "docs"
-ROOT_PAGES = ("README.md", "CHANGELOG.md", "SECURITY.md", "CONTRIBUTING.md")
-PAGES = sorted([*DOCS.rglob("*.md"), *(ROOT / name for name in ROOT_PAGES), *(ROOT / "examples").rglob("*.md")])
+PAGES = sorted([*DOCS.rglob("*.md"), *ROOT.glob("*.md"), *(ROOT / "examples").rglob("*.md")])
 NAMES = [str(page.relative_to(ROOT)) for page in PAGES]
 # They have the words of the code, which tests of their own look at, and grow with each key of the configuration.
 GENERATED = frozenset(page for page in PAGES if "`python -m docs.generate`. Do not edit." in page.read_text())
