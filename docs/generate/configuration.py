@@ -114,18 +114,18 @@ def pages() -> Iterator[tuple[str, str]]:
 
 def _schema() -> str:
     """The JSON schema, for editors and checks of files. From Python 3.13 on docstrings have no indentation."""
-    schema = msgspec.json.encode(_without_indentation(msgspec.json.schema(form().configuration)))
+    schema = msgspec.json.encode(without_indentation(msgspec.json.schema(form().configuration)))
     return msgspec.json.format(schema, indent=2).decode() + "\n"
 
 
-def _without_indentation(node: Any) -> Any:
+def without_indentation(node: Any) -> Any:
     """A part of a schema, its descriptions without the indentation of the source."""
     if isinstance(node, list):
-        return [_without_indentation(each) for each in node]
+        return [without_indentation(each) for each in node]
     if not isinstance(node, dict):
         return node
     return {
-        key: inspect.cleandoc(value) if key == "description" and isinstance(value, str) else _without_indentation(value)
+        key: inspect.cleandoc(value) if key == "description" and isinstance(value, str) else without_indentation(value)
         for key, value in node.items()
     }
 

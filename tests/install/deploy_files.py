@@ -19,6 +19,7 @@ from lamina.install.telemetry.dashboards import DASHBOARDS, dashboard_text
 from lamina.install.telemetry.rules import rules_text
 from lamina.install.values import Values
 from lamina.install.versions import OLDEST
+from tests.install.values_schema import values_schema
 
 DEPLOY = Path(__file__).parents[2] / "deploy"
 BY_HAND = ("README.md", "helm/lamina/templates/")
@@ -34,7 +35,7 @@ def files() -> dict[str, str]:
     chart = {
         "Chart.yaml": yaml_text(_head()),
         "values.yaml": "\n".join(_defaults(Values, values.plain(Values()), 0)) + "\n",
-        "values.schema.json": json.dumps(_schema(), indent=1) + "\n",
+        "values.schema.json": json.dumps(values_schema(), indent=1) + "\n",
         "rules.yaml": rules_text(),
         **{f"dashboards/lamina-{name}.json": dashboard_text(name) for name in DASHBOARDS},
         **{f"crds/{each['metadata']['name']}.yaml": yaml_text(each) for each in definitions()},
@@ -55,19 +56,6 @@ def _head() -> dict[str, str]:
     head = {"apiVersion": "v2", "name": "lamina", "description": "GPU sharing for Kubernetes", "type": "application"}
     oldest = f">={OLDEST[0]}.{OLDEST[1]}.0-0"
     return head | {"version": __version__, "appVersion": __version__, "kubeVersion": oldest}
-
-
-def _schema() -> dict[str, Any]:
-    """Helm refuses what `lamina install` refuses; `global` is Helm's own.
-
-    Every value has a default, so a missing one was removed by null.
-    """
-    schema = msgspec.json.schema(Values)
-    for definition in schema["$defs"].values():
-        definition["required"] = list(definition["properties"])
-    schema["$schema"] = "http://json-schema.org/draft-07/schema#"
-    schema["$defs"]["Values"]["properties"]["global"] = {"type": "object"}
-    return schema
 
 
 def _defaults(kind: Any, of: Mapping[str, Any], depth: int) -> Iterator[str]:
