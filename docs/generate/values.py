@@ -15,15 +15,15 @@ for merging them.
 
 
 def pages() -> Iterator[tuple[str, str]]:
-    rows = table(("value", "meaning", "allowed", "default"), _rows(Values))
-    yield "chart-values.md", page("Chart values", "src/lamina/install/values.py", _INTRODUCTION, rows)
+    listed = table(("value", "meaning", "allowed", "default"), rows(Values))
+    yield "chart-values.md", page("Chart values", "src/lamina/install/values.py", _INTRODUCTION, listed)
 
 
-def _rows(struct: Any, prefix: str = "") -> Iterator[tuple[str, str, str, str]]:
+def rows(struct: Any, prefix: str = "") -> Iterator[tuple[str, str, str, str]]:
     for field in fields(struct):
         path = prefix + field.name
         if field.inner is not None:
-            yield from _rows(field.inner, f"{path}.")
+            yield from rows(field.inner, f"{path}.")
         else:
             default = _TOO_LONG.get(path) or code(field.default)
             yield code(path), sentence(field.meaning), field.allowed, default

@@ -11,14 +11,13 @@ from typing import Any
 
 import msgspec
 
-from lamina import __version__
 from lamina.cli.install import _manifests
 from lamina.install import values
 from lamina.install.chart import definitions, yaml_text
 from lamina.install.telemetry.dashboards import DASHBOARDS, dashboard_text
 from lamina.install.telemetry.rules import rules_text
 from lamina.install.values import Values
-from lamina.install.versions import OLDEST
+from tests.install.chart_about import chart_yaml, readme
 from tests.install.values_schema import values_schema
 
 DEPLOY = Path(__file__).parents[2] / "deploy"
@@ -33,7 +32,8 @@ IMAGE = "REGISTRY/lamina"
 def files() -> dict[str, str]:
     """The text of each file, by path below deploy/."""
     chart = {
-        "Chart.yaml": yaml_text(_head()),
+        "Chart.yaml": chart_yaml(),
+        "README.md": readme(),
         "values.yaml": "\n".join(_defaults(Values, values.plain(Values()), 0)) + "\n",
         "values.schema.json": json.dumps(values_schema(), indent=1) + "\n",
         "rules.yaml": rules_text(),
@@ -50,12 +50,6 @@ def files() -> dict[str, str]:
     )
     read = values.read([], [f"image.repository={IMAGE}"])
     return made | {f"manifests/kubernetes-{minor}.yaml": head + _manifests(values.plain(read), KUBERNETES)}
-
-
-def _head() -> dict[str, str]:
-    head = {"apiVersion": "v2", "name": "lamina", "description": "GPU sharing for Kubernetes", "type": "application"}
-    oldest = f">={OLDEST[0]}.{OLDEST[1]}.0-0"
-    return head | {"version": __version__, "appVersion": __version__, "kubeVersion": oldest}
 
 
 def _defaults(kind: Any, of: Mapping[str, Any], depth: int) -> Iterator[str]:

@@ -26,6 +26,7 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 IMAGE = "example.com/lamina"
+MANAGED_BY = "app.kubernetes.io/managed-by"
 
 
 def by_helm(folder: Path, *more: str, namespace: str = "lamina-system", image: bool = True) -> Any:
@@ -63,7 +64,7 @@ def compare(given: dict[str, Any], version: str, folder: Path, tmp_path: Path) -
     """What Helm makes of the chart next to what `lamina install` does."""
     file = tmp_path / "values.yaml"
     file.write_text(yaml.safe_dump(given, allow_unicode=True))
-    reported = by_helm(folder, "--values", str(file), "--kube-version", version)
+    reported = by_helm(folder, "--skip-tests", "--values", str(file), "--kube-version", version)
     assert reported.returncode == 0, reported.stderr
     values = install_values.read([(str(file), file.read_text())], [f"image.repository={IMAGE}"])
     ours = indexed(_manifests(install_values.plain(values), version))
@@ -72,6 +73,11 @@ def compare(given: dict[str, Any], version: str, folder: Path, tmp_path: Path) -
     for objects in (ours, theirs):
         configuration = objects["v1", "ConfigMap", "lamina-system", "lamina"]["data"]
         configuration["lamina.yaml"] = yaml.safe_load(configuration["lamina.yaml"])
+    for (_, kind, *_), each in theirs.items():
+        if kind != "CustomResourceDefinition":
+            assert each["metadata"]["labels"].pop(MANAGED_BY) == "Helm"
+    for (_, kind, *_), each in ours.items():
+        assert kind == "CustomResourceDefinition" or each["metadata"]["labels"].pop(MANAGED_BY) == "lamina"
     assert theirs == ours
 
 
@@ -156,6 +162,26 @@ def test_what_is_no_setting_is_refused(setting: str) -> None:
 def test_helm_finds_nothing_wrong_with_it(folder: Path) -> None:
     reported = helm("lint", "--strict", "--namespace", "lamina-system", str(folder))
     assert reported.returncode == 0, reported.stdout
+
+
+def test_it_says_what_a_list_of_charts_shows(folder: Path) -> None:
+    head = yaml.safe_load((folder / "Chart.yaml").read_text())
+    assert head["icon"].startswith("data:image/svg+xml;base64,") and head["maintainers"] and head["keywords"]
+    crds = yaml.safe_load(head["annotations"]["artifacthub.io/crds"])
+    assert sorted(each["name"] for each in crds) == sorted(path.stem for path in (folder / "crds").iterdir())
+    readme = (folder / "README.md").read_text()
+    assert all(f"| `{path}` |" in readme for path in MENU)
+
+
+def test_helms_test_reads_with_the_rights_of_viewers(folder: Path) -> None:
+    shown = by_helm(folder, "--show-only", "templates/tests/gpus.yaml")
+    made = {each["kind"]: each for each in yaml.safe_load_all(shown.stdout)}
+    assert all("test" in each["metadata"]["annotations"]["helm.sh/hook"] for each in made.values())
+    (container,) = made["Pod"]["spec"]["containers"]
+    assert container["args"][0] in get_command(app).commands  # type: ignore[attr-defined]
+    binding, account = made["ClusterRoleBinding"], made["ServiceAccount"]["metadata"]["name"]
+    assert (binding["roleRef"]["name"], binding["subjects"][0]["name"]) == ("lamina-view", account)
+    assert made["Pod"]["spec"]["serviceAccountName"] == account
 
 
 def test_helm_refuses_an_image_of_no_registry_as_lamina_install_does(folder: Path) -> None:

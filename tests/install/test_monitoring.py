@@ -102,9 +102,9 @@ def test_they_ship_only_when_they_are_wanted() -> None:
     more = {name: full[name] for name in full.keys() - plain.keys()}
     assert more.keys() == {"PrometheusRule lamina", *(f"ConfigMap lamina-dashboard-{name}" for name in DASHBOARDS)}
     rule = more.pop("PrometheusRule lamina")
-    assert rule["spec"] == rules() and rule["metadata"]["labels"] == {"release": "prometheus"}
+    assert rule["spec"] == rules() and rule["metadata"]["labels"]["release"] == "prometheus"
     for config_map in more.values():
-        assert config_map["metadata"]["labels"] == {"grafana_dashboard": "1"}
+        assert config_map["metadata"]["labels"]["grafana_dashboard"] == "1"
         ((file, text),) = config_map["data"].items()
         assert json.loads(text)["uid"] == file.removesuffix(".json")
     assert yaml.safe_dump(full)

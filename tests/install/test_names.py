@@ -1,5 +1,7 @@
 """The chart is written by hand, so each name that it shares with the programs is compared here."""
 
+import re
+
 import pytest
 
 from lamina.agent.containers.cdi import VOLUMES
@@ -20,6 +22,8 @@ from lamina.ports.kubelet.servers import PLUGIN_FOLDER, POD_RESOURCES_SOCKET, RE
 
 PARTS = (CONTROLLER, SCHEDULER, AGENT, MPS, DASHBOARD)
 FILES = chart()
+INSTANCE = "app.kubernetes.io/instance"
+LABEL = re.compile(r"[A-Za-z0-9]([A-Za-z0-9._-]{0,61}[A-Za-z0-9])?")
 KUBELET = "{{ .Values.agent.kubeletDir }}"
 
 
@@ -70,10 +74,25 @@ def test_workloads_have_the_names_and_labels_by_which_commands_find_them() -> No
     made = {each["metadata"]["name"]: each for each in everything() if each["kind"] in ("Deployment", "DaemonSet")}
     assert made.keys() == {*PARTS}
     for part, each in made.items():
-        assert each["metadata"]["labels"] == labels(part)
+        assert each["metadata"]["labels"].items() >= labels(part).items()
         assert each["spec"]["selector"] == {"matchLabels": chosen(part)}
-        assert each["spec"]["template"]["metadata"]["labels"] == labels(part)
+        assert each["spec"]["template"]["metadata"]["labels"] == labels(part) | {INSTANCE: "lamina"}
         assert each["spec"]["template"]["spec"]["serviceAccountName"] == part
+
+
+def test_objects_have_the_labels_that_kubernetes_and_helm_recommend() -> None:
+    names = {"name", "instance", "version", "managed-by", "part-of"}
+    recommended = {f"app.kubernetes.io/{name}" for name in names} | {"helm.sh/chart"}
+    values = plain(Values())
+    values["serviceMonitor"] |= {"enabled": True, "labels": {"release": "prometheus"}}
+    values["metrics"] |= {"rules": True, "dashboards": True, "ruleLabels": {"release": "prometheus"}}
+    monitoring = objects(values, (1, 36, 0))
+    for each in (*everything(), *monitoring):
+        assert each["metadata"]["labels"].keys() >= recommended, each["metadata"]["name"]
+        assert [text for text in each["metadata"]["labels"].values() if not LABEL.fullmatch(text)] == []
+    own = {each["kind"]: each["metadata"]["labels"] for each in monitoring}
+    assert own["ServiceMonitor"]["release"] == own["PrometheusRule"]["release"] == "prometheus"
+    assert own["ConfigMap"]["grafana_dashboard"] == "1"
 
 
 def test_uninstallation_finds_all_of_it_by_a_label() -> None:

@@ -21,8 +21,8 @@ from lamina.install.versions import Version
 from lamina.ports.kube import Object
 
 _FOLDER = Path(__file__).parent / "chart"
-_FOR_HELM_ALONE = frozenset({"templates/checks.yaml", "templates/NOTES.txt"})
-"""What `lamina install` checks and says by itself."""
+_FOR_HELM = ("templates/checks.yaml", "templates/NOTES.txt", "templates/tests/")
+"""What `lamina install` checks and says by itself, and what `helm test` runs."""
 _LAST = frozenset({"Deployment", "DaemonSet"})
 
 
@@ -51,13 +51,13 @@ def objects(values: Mapping[str, Any], version: Version) -> list[Object]:
     files = chart()
     data = {
         "Values": values,
-        "Chart": {"AppVersion": __version__},
-        "Release": {"Namespace": NAMESPACE},
+        "Chart": {"Name": "lamina", "Version": __version__, "AppVersion": __version__},
+        "Release": {"Name": "lamina", "Namespace": NAMESPACE, "Service": "lamina"},
         "Capabilities": {"KubeVersion": {"Version": "v" + ".".join(map(str, version))}},
         "Files": {"Get": files.__getitem__},
     }
     templates = {
-        path: text for path, text in files.items() if path.startswith("templates/") and path not in _FOR_HELM_ALONE
+        path: files[path] for path in files if path.startswith("templates/") and not path.startswith(_FOR_HELM)
     }
     loader = getattr(yaml, "CSafeLoader", yaml.SafeLoader)  # it is ten times as fast
     documents = [

@@ -7,6 +7,7 @@ not listed here are errors, so a template cannot leave this part unnoticed; a te
 
 import hashlib
 import json
+import operator
 import re
 from collections.abc import Callable, Iterator, Mapping
 from typing import Any, NamedTuple
@@ -76,12 +77,16 @@ def _first_match(pattern: str, text: str) -> str:
 
 FUNCTIONS: dict[str, Callable[..., Any]] = {
     "default": lambda other, value: value or other,
+    "dict": lambda *pairs: dict(zip(pairs[::2], pairs[1::2], strict=True)),
     "fromYaml": yaml.safe_load,
+    "index": operator.getitem,
     "list": lambda *values: list(values),
+    "merge": lambda *mappings: {key: each[key] for each in reversed(mappings) for key in each},
     "not": lambda value: not value,
     "or": lambda *values: next((value for value in values if value), values[-1]),
     "print": lambda *values: "".join(map(_shown, values)),
     "regexFind": _first_match,
+    "replace": lambda old, new, text: text.replace(old, new),
     "semverCompare": _since,
     "sha256sum": lambda text: hashlib.sha256(text.encode()).hexdigest(),
     "toJson": to_json,

@@ -11,9 +11,29 @@ server-side apply, which Helm 4 uses.
 {app.kubernetes.io/name: lamina, app.kubernetes.io/component: {{ . }}}
 {{- end }}
 
-{{/* The labels of an object of a component. */}}
+{{/* The labels of all pods. Those that change at each upgrade are none of them. */}}
+{{- define "lamina.ofPods" -}}
+app.kubernetes.io/name: lamina, app.kubernetes.io/instance: {{ .Release.Name | toJson }}, app.kubernetes.io/part-of: lamina
+{{- end }}
+
+{{/* The labels of all objects. */}}
+{{- define "lamina.common" -}}
+{{ include "lamina.ofPods" . }}, app.kubernetes.io/version: {{ .Chart.AppVersion | replace "+" "_" | toJson }}, app.kubernetes.io/managed-by: {{ .Release.Service | toJson }}, helm.sh/chart: {{ print .Chart.Name "-" .Chart.Version | replace "+" "_" | toJson }}
+{{- end }}
+
+{{/* The same as a mapping, to be merged with the labels that a user sets. */}}
+{{- define "lamina.commonMapping" -}}
+{ {{- include "lamina.common" . }}}
+{{- end }}
+
+{{/* The labels of an object of a component: (list . "agent"). */}}
 {{- define "lamina.labels" -}}
-{app.kubernetes.io/name: lamina, app.kubernetes.io/component: {{ . }}, app.kubernetes.io/part-of: lamina}
+{ {{- include "lamina.common" (index . 0) }}, app.kubernetes.io/component: {{ index . 1 }}}
+{{- end }}
+
+{{/* The labels of its pods. */}}
+{{- define "lamina.podLabels" -}}
+{ {{- include "lamina.ofPods" (index . 0) }}, app.kubernetes.io/component: {{ index . 1 }}}
 {{- end }}
 
 {{- define "lamina.image" -}}
