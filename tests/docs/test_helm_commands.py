@@ -1,22 +1,15 @@
 """Every `helm` command of the documentation does what its page says, on a release that was installed with values."""
 
-import json
-import os
 import re
 import shlex
-import subprocess
-from collections.abc import Iterator
 from pathlib import Path
-from typing import Any
 
 import pytest
 
-from tests.helm import find_helm
-from tests.lab_api.servers import Threaded
+from tests.install.helm_release import INSTALLED, NAMESPACE, Release
 
 ROOT = Path(__file__).resolve().parents[2]
 PAGES = sorted([*(ROOT / "docs").rglob("*.md"), *ROOT.glob("*.md"), ROOT / "deploy/README.md"])
-INSTALLED = {"image": {"repository": "example.com/lamina"}, "config": {"sharing": {"memoryScaling": 2}}}
 PLACEHOLDERS = {"REGISTRY": "example.com", "REPOSITORY": "example.com/lamina"}
 
 
@@ -28,50 +21,6 @@ def commands() -> list[tuple[str, str]]:
         calls = re.findall(r"^ {4,}(helm (?:install|upgrade|rollback) .*)", text, re.MULTILINE)
         found += [(str(page.relative_to(ROOT)), " ".join(call.split())) for call in calls]
     return found
-
-
-class Release:
-    """A release in a lab's API server, and a folder as the pages have it."""
-
-    def __init__(self, folder: Path, lab: Threaded) -> None:
-        self._folder = folder
-        self._program = find_helm()
-        lab.server.write_kubeconfig(folder / "kubeconfig")
-        (folder / "deploy").symlink_to(ROOT / "deploy")
-        (folder / "lamina-chart").symlink_to(ROOT / "deploy/helm/lamina")
-        (folder / "values.json").write_text(json.dumps(INSTALLED))
-
-    def run(self, *arguments: str) -> str:
-        home = str(self._folder)
-        env = {**os.environ, "KUBECONFIG": f"{home}/kubeconfig", "HELM_CACHE_HOME": home, "HELM_CONFIG_HOME": home}
-        done = subprocess.run(
-            [self._program, *arguments],
-            cwd=self._folder,
-            env=env,
-            capture_output=True,
-            text=True,
-            check=False,
-            timeout=120,
-        )
-        assert done.returncode == 0, done.stderr
-        return done.stdout
-
-    def install(self) -> None:
-        self.run("install", "lamina", "lamina-chart", *NAMESPACE, "--create-namespace", "--values", "values.json")
-
-    def values(self) -> dict[str, Any]:
-        found: dict[str, Any] = json.loads(self.run("get", "values", "lamina", *NAMESPACE, "--output", "json"))
-        return found
-
-
-NAMESPACE = ("--namespace", "lamina-system")
-
-
-@pytest.fixture
-def release(tmp_path: Path) -> Iterator[Release]:
-    lab = Threaded()
-    yield Release(tmp_path, lab)
-    lab.close()
 
 
 @pytest.mark.parametrize(("page", "command"), commands())
