@@ -4,6 +4,7 @@ from random import Random
 from typing import Any
 
 _TERMS = [{"matchExpressions": [{"key": "gpu", "operator": "In", "values": ["on", "yes"]}]}]
+_AFFINITY = {"nodeAffinity": {"preferredDuringSchedulingIgnoredDuringExecution": []}}
 _TOLERATIONS = [{"key": "gpu", "operator": "Exists", "effect": "NoSchedule"}]
 _RESOURCES = {"limits": {"memory": "3Gi"}, "requests": {"cpu": "1", "memory": "200Mi"}}
 _PEERS = [{"namespaceSelector": {"matchLabels": {"name": "monitoring"}}}, {"ipBlock": {"cidr": "10.0.0.0/28"}}]
@@ -29,6 +30,17 @@ MENU: dict[str, tuple[Any, ...]] = {
     "controller.nodeSelector": ({"role": "infra", "zone": "a"},),
     "controller.tolerations": (_TOLERATIONS,),
     "controller.resources": ({}, _RESOURCES),
+    "controller.podLabels": ({"team": "gpus", "number": "1"},),
+    "controller.podAnnotations": ({"example.com/note": 'a "b"'},),
+    "controller.priorityClassName": ("", "high"),
+    "controller.affinity": (_AFFINITY,),
+    "controller.hostNetwork": (True,),
+    "controller.dnsPolicy": ("Default",),
+    "controller.ports.extender": (18445,),
+    "controller.ports.extenderHttp": (18080,),
+    "controller.ports.metrics": (19395,),
+    "controller.ports.admission": (18443,),
+    "controller.ports.admissionMetrics": (19396,),
     "controller.admissionResources": ({}, _RESOURCES),
     "scheduler.enabled": (False,),
     "scheduler.replicas": (1, 3),
@@ -40,6 +52,10 @@ MENU: dict[str, tuple[Any, ...]] = {
     "scheduler.nodeSelector": ({"role": "infra"},),
     "scheduler.tolerations": (_TOLERATIONS,),
     "scheduler.resources": ({}, _RESOURCES),
+    "scheduler.podLabels": ({"team": "gpus"},),
+    "scheduler.podAnnotations": ({"a": "1"},),
+    "scheduler.priorityClassName": ("high",),
+    "scheduler.affinity": (_AFFINITY,),
     "agent.nodeSelectorTerms": ([], _TERMS),
     "agent.nodeSelector": ({"gpu": "on", "zone": "true"},),
     "agent.tolerations": ([], _TOLERATIONS),
@@ -58,6 +74,9 @@ MENU: dict[str, tuple[Any, ...]] = {
     "agent.volumes": ([{"name": "machine", "hostPath": {"path": "/machine"}}],),
     "agent.volumeMounts": ([{"name": "machine", "mountPath": "/machine"}],),
     "agent.resources": ({"limits": None, "requests": {"cpu": "1"}}, _RESOURCES),
+    "agent.podLabels": ({"team": "gpus"},),
+    "agent.podAnnotations": ({"a": "1"},),
+    "agent.priorityClassName": ("", "high"),
     "mps.sharedMemoryMiB": (1, 524288),
     "mps.multiUser": (True,),
     "mps.resources": ({}, _RESOURCES),
@@ -71,6 +90,10 @@ MENU: dict[str, tuple[Any, ...]] = {
     "dashboard.nodeSelector": ({"role": "infra"},),
     "dashboard.tolerations": (_TOLERATIONS,),
     "dashboard.resources": ({}, _RESOURCES),
+    "dashboard.podLabels": ({"team": "gpus"},),
+    "dashboard.podAnnotations": ({"a": "1"},),
+    "dashboard.priorityClassName": ("high",),
+    "dashboard.affinity": (_AFFINITY,),
     "networkPolicy.enabled": (False,),
     "networkPolicy.extenderFrom": ([], _PEERS),
     "networkPolicy.metricsFrom": (_PEERS,),

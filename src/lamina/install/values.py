@@ -20,36 +20,21 @@ from lamina.dra.names import DRIVER
 from lamina.errors import BadInput
 from lamina.install.names import SCHEDULER, chosen
 from lamina.install.scheduler_config import EXTENDER_URL, ExtenderAccess
-
-Name = Annotated[str, Meta(description="a name, or an empty text")]
-Text = Annotated[str, Meta(min_length=1, description="a text that is not empty")]
-Count = Annotated[int, Meta(ge=1, description="a whole number from 1 on")]
-Switch = Annotated[bool, Meta(description="true or false")]
-_STEP = r"/(\.?[A-Za-z0-9_-]|\.\.[A-Za-z0-9._-])[A-Za-z0-9._-]*"
-"""One directory of a path, neither . nor .., of characters that never need quotes."""
-Folder = Annotated[
-    str,
-    Meta(
-        pattern=rf"^({_STEP})+$",
-        description="an absolute path of letters, digits, dots, - and _, without . and .. as a folder and without a "
-        "slash at its end, such as /var/lib/kubelet",
-    ),
-]
-OwnFolder = Annotated[
-    str,
-    Meta(
-        pattern=rf"^({_STEP}){{2,}}$",
-        description="an absolute path as for other folders, but of two folders or more, such as /var/lib/lamina, since "
-        "`lamina uninstall` has to write in the one above",
-    ),
-]
-Objects = Annotated[tuple[dict[str, Any], ...], Meta(description="a list of objects as Kubernetes has them")]
-Object = Annotated[dict[str, Any], Meta(description="keys and values as Kubernetes has them")]
-Labels = Annotated[dict[str, str], Meta(description='labels and values, both as texts, such as gpu: "on"')]
-LogLevel = Annotated[
-    str, Meta(pattern="^(DEBUG|INFO|WARNING|ERROR)$", description="DEBUG, INFO, WARNING or ERROR")
-]  # fmt: skip
-Url = Annotated[str, Meta(pattern="^https?://.+", description="an address such as https://10.96.0.20:8445")]
+from lamina.install.value_types import (
+    Count,
+    DnsPolicy,
+    Folder,
+    Labels,
+    LogLevel,
+    Name,
+    Object,
+    Objects,
+    OwnFolder,
+    Port,
+    Switch,
+    Text,
+    Url,
+)
 
 
 def _asks(cpu: str, memory: str, limit: str) -> dict[str, Any]:
@@ -67,10 +52,17 @@ GPU_NODES = (
 guides."""
 
 
+ARCHITECTURES = ("amd64", "arm64")
+"""Of nodes, which the image can be built for."""
+CLUSTER_CRITICAL = "system-cluster-critical"
+
+
 def _gpu_nodes() -> tuple[dict[str, Any], ...]:
     kept_out = [{"key": key, "operator": "NotIn", "values": [*values]} for key, values in KEPT_OUT]
+    built = {"key": "kubernetes.io/arch", "operator": "In", "values": [*ARCHITECTURES]}
     return tuple(
-        {"matchExpressions": [{"key": key, "operator": "In", "values": [value]}, *kept_out]} for key, value in GPU_NODES
+        {"matchExpressions": [{"key": key, "operator": "In", "values": [value]}, *kept_out, built]}
+        for key, value in GPU_NODES
     )
 
 
@@ -92,12 +84,50 @@ class Component(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     nodeSelector: Annotated[Labels, Meta(title="Node selector of the pods")] = {}
     tolerations: Annotated[Objects, Meta(title="Tolerations of the pods")] = ()
     resources: Annotated[Object, Meta(title="Resource requests and limits of a pod")] = {}
+    podLabels: Annotated[Labels, Meta(title="Additional labels of the pods")] = {}
+    podAnnotations: Annotated[Labels, Meta(title="Additional annotations of the pods")] = {}
+    priorityClassName: Annotated[Name, Meta(title="Priority class of the pods")] = ""
 
 
-class ControllerValues(Component, frozen=True, kw_only=True, forbid_unknown_fields=True):
+class ReplicatedComponent(Component, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """A component whose replicas run on any nodes."""
+
+    affinity: Annotated[
+        Object,
+        Meta(
+            title="Affinity of the pods. Empty means replicas on different nodes, if possible, whose architecture the "
+            "image has"
+        ),
+    ] = {}
+
+
+class Ports(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """Ports of the pods of the controller. Those of its Services stay."""
+
+    extender: Annotated[Port, Meta(title="Port of the extender")] = 8445
+    extenderHttp: Annotated[Port, Meta(title="Port of the extender over plain HTTP")] = 8080
+    metrics: Annotated[Port, Meta(title="Port of the controller's probes and metrics")] = 9395
+    admission: Annotated[Port, Meta(title="Port of admission")] = 8443
+    admissionMetrics: Annotated[Port, Meta(title="Port of admission's probes and metrics")] = 9396
+
+
+class ControllerValues(ReplicatedComponent, frozen=True, kw_only=True, forbid_unknown_fields=True):
     """The controller and, next to it, admission."""
 
     replicas: Annotated[Count, Meta(title="Number of replicas. One leads, the others stand by")] = 2
+    priorityClassName: Annotated[Name, Meta(title="Priority class of the pods")] = CLUSTER_CRITICAL
+    hostNetwork: Annotated[
+        Switch,
+        Meta(
+            title="Run in the network of the node, for API servers that reach nodes but not pods. A node then has one "
+            "replica, and network policies do not apply to it. The contexts of `openshift.enabled` do not allow it"
+        ),
+    ] = False
+    dnsPolicy: Annotated[
+        DnsPolicy,
+        Meta(title="DNS policy of the pods. Empty means ClusterFirst, with `hostNetwork` ClusterFirstWithHostNet"),
+    ] = ""
+    ports: Ports = Ports()
     logLevel: Annotated[LogLevel, Meta(title="Log level")] = "INFO"
     extenderTlsSecret: Annotated[
         Name,
@@ -147,11 +177,12 @@ class SchedulerImage(Struct, frozen=True, kw_only=True, forbid_unknown_fields=Tr
     tag: Annotated[Name, Meta(title="Tag of the image. Defaults to the version of the cluster")] = ""
 
 
-class SchedulerValues(Component, frozen=True, kw_only=True, forbid_unknown_fields=True):
+class SchedulerValues(ReplicatedComponent, frozen=True, kw_only=True, forbid_unknown_fields=True):
     """A kube-scheduler with profiles that use the extender."""
 
     enabled: Annotated[Switch, Meta(title="Install a scheduler. False if your own uses the extender")] = True
     replicas: Annotated[Count, Meta(title="Number of replicas. One leads, the others stand by")] = 2
+    priorityClassName: Annotated[Name, Meta(title="Priority class of the pods")] = CLUSTER_CRITICAL
     image: SchedulerImage = SchedulerImage()
     extenderUrl: Annotated[
         Url, Meta(title="URL of the extender. Use an IP address if the nodes cannot resolve Service names")
@@ -184,6 +215,7 @@ class Agent(Component, frozen=True, kw_only=True, forbid_unknown_fields=True):
         Meta(title="Agents run on nodes that match one of these terms. Empty means every node"),
     ] = msgspec.field(default_factory=_gpu_nodes)
     tolerations: Annotated[Objects, Meta(title="Tolerations of the pods")] = ({"operator": "Exists"},)
+    priorityClassName: Annotated[Name, Meta(title="Priority class of the pods")] = "system-node-critical"
     driverDir: Annotated[Folder, Meta(title="Directory of the driver's libraries on the node")] = (
         "/usr/lib/x86_64-linux-gnu"
     )
@@ -295,7 +327,7 @@ class OpenShift(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     ] = False
 
 
-class DashboardValues(Component, frozen=True, kw_only=True, forbid_unknown_fields=True):
+class DashboardValues(ReplicatedComponent, frozen=True, kw_only=True, forbid_unknown_fields=True):
     """The dashboard in the cluster, for viewers with a bearer token."""
 
     enabled: Annotated[

@@ -65,9 +65,26 @@ requires allowPrivilegeEscalation of them.
             {{- end }}
 {{- end }}
 
-{{/* Affinity that spreads the replicas of a component over nodes. */}}
+{{/* Affinity that spreads the replicas of a component over nodes whose architecture the image has. */}}
 {{- define "lamina.spread" -}}
-{podAntiAffinity: {preferredDuringSchedulingIgnoredDuringExecution: [{weight: 100, podAffinityTerm: {labelSelector: {matchLabels: {{ include "lamina.selector" . }}}, topologyKey: kubernetes.io/hostname}}]}}
+{podAntiAffinity: {preferredDuringSchedulingIgnoredDuringExecution: [{weight: 100, podAffinityTerm: {labelSelector: {matchLabels: {{ include "lamina.selector" . }}}, topologyKey: kubernetes.io/hostname}}]}, nodeAffinity: {requiredDuringSchedulingIgnoredDuringExecution: {nodeSelectorTerms: [{matchExpressions: [{key: kubernetes.io/arch, operator: In, values: [amd64, arm64]}]}]}}}
+{{- end }}
+
+{{/* Where the pods of a component with replicas run: (dict "part" "controller" "values" .Values.controller). */}}
+{{- define "lamina.placed" }}
+      {{- if .values.priorityClassName }}
+      priorityClassName: {{ .values.priorityClassName | toJson }}
+      {{- end }}
+      affinity: {{ if .values.affinity }}{{ .values.affinity | toJson }}{{ else }}{{ include "lamina.spread" .part }}{{ end }}
+      nodeSelector: {{ include "lamina.nodeSelector" .values }}
+      {{- if .values.tolerations }}
+      tolerations: {{ .values.tolerations | toJson }}
+      {{- end }}
+{{- end }}
+
+{{/* Of a component. Nodes with Windows may carry the other labels. */}}
+{{- define "lamina.nodeSelector" -}}
+{{ merge (dict) .nodeSelector (dict "kubernetes.io/os" "linux") | toJson }}
 {{- end }}
 
 {{/* One replica is replaced at a time, the new one first. */}}
@@ -109,9 +126,7 @@ token is Prometheus's, in its own pod.
       {{- if .Values.agent.runtimeClassName }}
       runtimeClassName: {{ .Values.agent.runtimeClassName | toJson }}
       {{- end }}
-      {{- if .Values.agent.nodeSelector }}
-      nodeSelector: {{ .Values.agent.nodeSelector | toJson }}
-      {{- end }}
+      nodeSelector: {{ include "lamina.nodeSelector" .Values.agent }}
       {{- if .Values.agent.nodeSelectorTerms }}
       affinity:
         nodeAffinity:

@@ -45,7 +45,6 @@ REPLACED: dict[str, str] = {
     "scheduler.patch": "admission makes its certificate itself",
     "scheduler.customWebhook": "admission registers its own webhook",
     "scheduler.service": "Lamina's Services have fixed ports",
-    "scheduler.podAnnotations": "pods of Lamina have no values for annotations",
     "podSecurityPolicy": "Kubernetes has none since 1.25; see docs/how-to/install.md for Pod Security",
     "imagePullSecrets": "set image.pullSecrets",
     "version": "set image.tag",
@@ -63,7 +62,7 @@ _BY_NAME = "the namespaces and labels that admission leaves alone are in docs/ho
 CONVERTED: dict[str, str] = {
     **{
         f"scheduler.{key}": f"set scheduler.{key} when installing"
-        for key in ("tolerations", "nodeSelector", "replicas", "resources")
+        for key in ("tolerations", "nodeSelector", "replicas", "resources", "podAnnotations")
     },
     **{
         f"scheduler.{key}": _OWN

@@ -1,0 +1,43 @@
+"""The types of an installation's values: what each may be, in words for people, and patterns that Helm checks too."""
+
+from typing import Annotated, Any
+
+from msgspec import Meta
+
+Name = Annotated[str, Meta(description="a name, or an empty text")]
+Text = Annotated[str, Meta(min_length=1, description="a text that is not empty")]
+Count = Annotated[int, Meta(ge=1, description="a whole number from 1 on")]
+Switch = Annotated[bool, Meta(description="true or false")]
+Port = Annotated[int, Meta(ge=1, le=65535, description="a whole number from 1 to 65535")]
+DnsPolicy = Annotated[
+    str,
+    Meta(
+        pattern="^(|ClusterFirst|ClusterFirstWithHostNet|Default|None)$",
+        description="ClusterFirst, ClusterFirstWithHostNet, Default, None or an empty text",
+    ),
+]
+_STEP = r"/(\.?[A-Za-z0-9_-]|\.\.[A-Za-z0-9._-])[A-Za-z0-9._-]*"
+"""One directory of a path, neither . nor .., of characters that never need quotes."""
+Folder = Annotated[
+    str,
+    Meta(
+        pattern=rf"^({_STEP})+$",
+        description="an absolute path of letters, digits, dots, - and _, without . and .. as a folder and without a "
+        "slash at its end, such as /var/lib/kubelet",
+    ),
+]
+OwnFolder = Annotated[
+    str,
+    Meta(
+        pattern=rf"^({_STEP}){{2,}}$",
+        description="an absolute path as for other folders, but of two folders or more, such as /var/lib/lamina, since "
+        "`lamina uninstall` has to write in the one above",
+    ),
+]
+Objects = Annotated[tuple[dict[str, Any], ...], Meta(description="a list of objects as Kubernetes has them")]
+Object = Annotated[dict[str, Any], Meta(description="keys and values as Kubernetes has them")]
+Labels = Annotated[dict[str, str], Meta(description='labels and values, both as texts, such as gpu: "on"')]
+LogLevel = Annotated[
+    str, Meta(pattern="^(DEBUG|INFO|WARNING|ERROR)$", description="DEBUG, INFO, WARNING or ERROR")
+]  # fmt: skip
+Url = Annotated[str, Meta(pattern="^https?://.+", description="an address such as https://10.96.0.20:8445")]
