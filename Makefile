@@ -11,7 +11,7 @@ ROOT_TESTS ?=
 
 SOURCES := $(shell find src native lab deploy/helm -type f -not -name '*.pyc' -not -path '*/_native*' -not -path 'lab/build/*') pyproject.toml meson.build
 
-.PHONY: demo test root-test fuzz fuzz-objects cluster-test gpu-test deploy docs develop clean
+.PHONY: demo test root-test fuzz fuzz-objects fuzz-texts programs cluster-test gpu-test deploy docs develop clean
 .DELETE_ON_ERROR:
 
 demo: $(VENV)/.lamina
@@ -27,6 +27,15 @@ fuzz: $(VENV)/.lamina $(VENV)/.test-tools
 # An hour of odd objects, from random seeds, for the whole controller and agent.
 fuzz-objects: $(VENV)/.lamina $(VENV)/.test-tools
 	@$(BIN)/python -m tests.hostile_objects.trying 60
+
+# An hour of texts, pods and usage files, by what they reach in the code.
+fuzz-texts: $(VENV)/.lamina $(VENV)/.test-tools
+	@$(BIN)/pip install --quiet --disable-pip-version-check '.[fuzz]'
+	@$(BIN)/python -m tests.fuzzing 60
+
+# Debian's packages for the tests that skip without them. Needs root.
+programs:
+	@.ci/programs
 
 # The documentation as a site, in site/; `$(BIN)/mkdocs serve` shows it while it is written.
 docs: $(VENV)/.test-tools

