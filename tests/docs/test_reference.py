@@ -18,7 +18,7 @@ from lamina.core.nodes import KEPT_OUT
 from lamina.dialects.choices import ChoiceAnnotations
 from lamina.dialects.hami.parser import COUNTS_GPUS
 from lamina.dialects.registry import name_index
-from lamina.install.values import GPU_NODES
+from lamina.install.agent_values import GPU_NODES
 
 ROOT = Path(__file__).resolve().parents[2]
 EXAMPLES = ROOT / "examples"

@@ -64,6 +64,11 @@ MENU: dict[str, tuple[Any, ...]] = {
     "agent.cdiDir": ("/etc/cdi",),
     "agent.stateDir": ("/srv/lamina",),
     "agent.filesMiB": (0, 128),
+    "agent.pools": (
+        [{"name": "arm64", "driverDir": "/usr/lib/aarch64-linux-gnu"}],
+        [{"name": "a.b", "kubeletDir": "/k2"}, {"name": "c", "cdiDir": "/etc/cdi"}],
+    ),
+    "agent.poolLabel": ("kubernetes.io/arch",),
     "agent.runtimeClassName": ("nvidia",),
     "agent.nvidiaNamespace": ("nvidia", "123"),
     "agent.mig": (True,),

@@ -14,6 +14,7 @@ from lamina.cli.install import _manifests, _write_chart
 from lamina.cli.main import app
 from lamina.install import values as install_values
 from lamina.install.chart import chart
+from lamina.install.names import PART_OF
 from tests.helm import helm
 from tests.install.drawn_values import MENU, VERSIONS, drawn_values
 
@@ -105,6 +106,9 @@ def test_the_seeds_draw_each_entry_of_the_menu() -> None:
         ("agent.stateDir=/x", "agent.stateDir must be an absolute path as for other folders, but of two"),
         ("agent.stateDir=/var/../x", "agent.stateDir must be"),
         ("scheduler.extenderUrl=lamina:80", "scheduler.extenderUrl"),
+        ("agent.pools=[{name: A}]", "agent.pools[0].name must be a name of lower-case letters"),
+        ("agent.pools=[{name: a, driverDir: lib}]", "agent.pools[0].driverDir must be an absolute path"),
+        ("agent.pools=[{name: a}, {name: a}]", "agent.pools must have each name once, got a twice"),
         ("networkPolicy.enabled=null", "networkPolicy.enabled must not be null; set it, or omit it"),
         ("scheduler.image.repository=null", "scheduler.image.repository must not be null"),
         ("controller.replicas=null", "controller.replicas must not be null"),
@@ -113,9 +117,11 @@ def test_the_seeds_draw_each_entry_of_the_menu() -> None:
     ],
 )
 def test_both_refuse_the_same(setting: str, output: str, folder: Path) -> None:
-    with pytest.raises(install_values.BadInput, match=output.replace(".", "[.]")):
+    with pytest.raises(install_values.BadInput, match=re.escape(output)):
         install_values.read([], [setting])
-    reported = by_helm(folder, "--set", setting)
+    path, _, value = setting.partition("=")
+    given = f"--set-json={path}={json.dumps(yaml.safe_load(value))}" if value[0] == "[" else f"--set={setting}"
+    reported = by_helm(folder, given)
     assert reported.returncode != 0
     assert setting.partition("=")[0].rpartition(".")[2] in reported.stderr
 
@@ -182,6 +188,7 @@ def test_helms_test_reads_with_the_rights_of_viewers(folder: Path) -> None:
     binding, account = made["ClusterRoleBinding"], made["ServiceAccount"]["metadata"]["name"]
     assert (binding["roleRef"]["name"], binding["subjects"][0]["name"]) == ("lamina-view", account)
     assert made["Pod"]["spec"]["serviceAccountName"] == account
+    assert not made["Pod"]["metadata"]["labels"].items() & PART_OF.items(), "doctor would report that it is not ready"
 
 
 def test_helm_refuses_an_image_of_no_registry_as_lamina_install_does(folder: Path) -> None:

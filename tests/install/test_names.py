@@ -24,7 +24,7 @@ PARTS = (CONTROLLER, SCHEDULER, AGENT, MPS, DASHBOARD)
 FILES = chart()
 INSTANCE = "app.kubernetes.io/instance"
 LABEL = re.compile(r"[A-Za-z0-9]([A-Za-z0-9._-]{0,61}[A-Za-z0-9])?")
-KUBELET = "{{ .Values.agent.kubeletDir }}"
+KUBELET = "{{ .kubeletDir }}"
 
 
 def everything() -> list[Object]:

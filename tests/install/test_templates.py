@@ -45,6 +45,7 @@ def rendered(text: str) -> str:
         ('{{ if semverCompare ">=1.30-0" .Capabilities.KubeVersion.Version }}new{{ end }}', ""),
         ('{{ "a" | toJson | sha256sum }}', "ac8d8342bbb2362d13f0a559a3621bb407011368895164b628a54f7fc33fc43c"),
         ("{a: {{ .Values.many }}}", "{a: 3}"),
+        ('{{ append (get (dict "a" (list 1)) "a") 2 | toJson }}{{ get (dict) "a" }}', "[1,2]"),
         ('{{ index (list "a" "b") 1 }}', "b"),
         ('{{ "1+2" | replace "+" "_" }}', "1_2"),
         ('{{ merge (dict) (dict "a" 1 "b" 2) (dict "b" 3 "c" 4) | toJson }}', '{"a":1,"b":2,"c":4}'),

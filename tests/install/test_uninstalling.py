@@ -36,6 +36,7 @@ from tests.worlds.clocks import JumpingClock
 
 GPU = Gpu(uuid="GPU-0", index=0, model="Tesla T4", memory_mib=15360, capacity_mib=15360)
 VALUES = ["agent.nvidiaNamespace=gpu-operator", "serviceMonitor.enabled=true", "agent.mig=true"]
+VALUES += ["agent.pools=[{name: arm64, driverDir: /usr/lib/aarch64-linux-gnu}]"]
 
 
 _OF_THE_CLUSTER = (
@@ -57,6 +58,10 @@ class InstalledKube(FakeKube):
 
     ready = True
 
+    def __init__(self) -> None:
+        super().__init__()
+        self.daemon_sets: list[str] = []
+
     async def list(self, resource: Resource, *, namespace: str = "", labels: str = "", fields: str = "") -> Listing:
         if resource in (GRANTS, INVENTORIES):
             await self.get(CUSTOM_RESOURCE_DEFINITIONS, f"{resource.plural}.{resource.group}")
@@ -67,6 +72,7 @@ class InstalledKube(FakeKube):
             obj = obj | {
                 "status": {"observedGeneration": 1, "desiredNumberScheduled": 2, "numberReady": 2 * self.ready}
             }
+            self.daemon_sets.append(obj["metadata"]["name"])
             if obj["metadata"]["name"] == CLEANER:
                 labels = obj["spec"]["template"]["metadata"]["labels"]
                 meta = {"name": "cleaner-0", "namespace": "lamina-system", "labels": labels}
@@ -128,6 +134,14 @@ async def test_nothing_of_an_installation_is_left() -> None:
     for node in (await kube.list(NODES)).items:
         assert node["metadata"]["labels"] == {"own": "kept"}
         assert node["status"]["capacity"] == {"cpu": "8"}
+
+
+async def test_nodes_of_pools_are_cleaned_by_daemon_sets_of_their_own() -> None:
+    kube = await installed()
+    reported, _ = await uninstall(kube)
+    assert {CLEANER, f"{CLEANER}-arm64"} < {*kube.daemon_sets}
+    assert "Removed the agents and their files on nodes." in reported
+    assert not (await kube.list(DAEMON_SETS)).items
 
 
 async def test_a_node_that_is_no_longer_selected_is_cleaned_too() -> None:

@@ -21,7 +21,7 @@ def values_schema() -> dict[str, Any]:
     """The schema. `global` is Helm's own. Every value has a default, so a missing one was removed by null."""
     schema = msgspec.json.schema(Values)
     for definition in schema["$defs"].values():
-        definition["required"] = list(definition["properties"])
+        definition["required"] = definition["required"] or list(definition["properties"])
     values = schema["$defs"]["Values"]["properties"]
     values["global"] = {"type": "object"}
     values["config"] |= {

@@ -11,7 +11,7 @@ from pathlib import PurePosixPath
 from typing import Any
 
 from lamina.core.component_names import NAMESPACE
-from lamina.install.names import chosen, labels
+from lamina.install.names import AGENT, chosen, labels
 from lamina.ports.kube import Object
 
 CLEANER = "lamina-cleaner"
@@ -22,7 +22,10 @@ _VOLUMES = ("device-plugins", "plugins-registry", "cdi", "mps")
 
 
 def cleaner(agents: Object, *, also: Iterable[str] = ()) -> Object:
-    """The DaemonSet of cleaners for a DaemonSet of agents. `also` are nodes that had an agent and are now excluded."""
+    """The DaemonSet of cleaners for a DaemonSet of agents, which may be of a pool of nodes.
+
+    `also` are nodes that had an agent and are now excluded.
+    """
     template = agents["spec"]["template"]
     spec: Mapping[str, Any] = template["spec"]
     (agent,) = (container for container in spec["containers"] if container["name"] == "agent")
@@ -72,11 +75,13 @@ def cleaner(agents: Object, *, also: Iterable[str] = ()) -> Object:
             {"name": "parent", "hostPath": {"path": str(state.parent), "type": "Directory"}},
         ],
     }
+    selected = {**agents["spec"]["selector"]["matchLabels"], **chosen(CLEANER)}
+    name = agents["metadata"]["name"].replace(AGENT, CLEANER)
     return {
-        "metadata": {"name": CLEANER, "namespace": NAMESPACE, "labels": labels(CLEANER)},
+        "metadata": {"name": name, "namespace": NAMESPACE, "labels": labels(CLEANER)},
         "spec": {
-            "selector": {"matchLabels": chosen(CLEANER)},
-            "template": {"metadata": {"labels": chosen(CLEANER)}, "spec": pod},
+            "selector": {"matchLabels": selected},
+            "template": {"metadata": {"labels": selected}, "spec": pod},
         },
     }
 

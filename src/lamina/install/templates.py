@@ -76,9 +76,11 @@ def _first_match(pattern: str, text: str) -> str:
 
 
 FUNCTIONS: dict[str, Callable[..., Any]] = {
+    "append": lambda values, value: [*values, value],
     "default": lambda other, value: value or other,
     "dict": lambda *pairs: dict(zip(pairs[::2], pairs[1::2], strict=True)),
     "fromYaml": yaml.safe_load,
+    "get": lambda mapping, key: mapping.get(key, ""),
     "index": operator.getitem,
     "list": lambda *values: list(values),
     "merge": lambda *mappings: {key: each[key] for each in reversed(mappings) for key in each},

@@ -1,8 +1,8 @@
 """The types of an installation's values: what each may be, in words for people, and patterns that Helm checks too."""
 
-from typing import Annotated, Any
+from typing import Annotated, Any, Literal
 
-from msgspec import Meta
+from msgspec import Meta, Struct
 
 Name = Annotated[str, Meta(description="a name, or an empty text")]
 Text = Annotated[str, Meta(min_length=1, description="a text that is not empty")]
@@ -34,6 +34,8 @@ OwnFolder = Annotated[
         "`lamina uninstall` has to write in the one above",
     ),
 ]
+Empty = Literal[""]
+"""In the place of a directory."""
 Objects = Annotated[tuple[dict[str, Any], ...], Meta(description="a list of objects as Kubernetes has them")]
 Object = Annotated[dict[str, Any], Meta(description="keys and values as Kubernetes has them")]
 Labels = Annotated[dict[str, str], Meta(description='labels and values, both as texts, such as gpu: "on"')]
@@ -41,3 +43,19 @@ LogLevel = Annotated[
     str, Meta(pattern="^(DEBUG|INFO|WARNING|ERROR)$", description="DEBUG, INFO, WARNING or ERROR")
 ]  # fmt: skip
 Url = Annotated[str, Meta(pattern="^https?://.+", description="an address such as https://10.96.0.20:8445")]
+
+
+def asks(cpu: str, memory: str, limit: str) -> dict[str, Any]:
+    """Resource requests, and a limit on memory."""
+    return {"requests": {"cpu": cpu, "memory": memory}, "limits": {"memory": limit}}
+
+
+class Component(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """Placement and resources of the pods of a component."""
+
+    nodeSelector: Annotated[Labels, Meta(title="Node selector of the pods")] = {}
+    tolerations: Annotated[Objects, Meta(title="Tolerations of the pods")] = ()
+    resources: Annotated[Object, Meta(title="Resource requests and limits of a pod")] = {}
+    podLabels: Annotated[Labels, Meta(title="Additional labels of the pods")] = {}
+    podAnnotations: Annotated[Labels, Meta(title="Additional annotations of the pods")] = {}
+    priorityClassName: Annotated[Name, Meta(title="Priority class of the pods")] = ""

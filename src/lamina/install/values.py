@@ -15,55 +15,25 @@ from lamina import configuration
 from lamina.configuration import strict
 from lamina.configuration.importers.values_of_others import refuse_values_of_others
 from lamina.configuration.yaml_documents import load_mapping, load_value
-from lamina.core.nodes import KEPT_OUT
-from lamina.dra.names import DRIVER
 from lamina.errors import BadInput
+from lamina.install.agent_values import Agent, DraValues, MpsValues
 from lamina.install.names import SCHEDULER, chosen
 from lamina.install.scheduler_config import EXTENDER_URL, ExtenderAccess
 from lamina.install.value_types import (
+    Component,
     Count,
     DnsPolicy,
-    Folder,
     Labels,
     LogLevel,
     Name,
     Object,
     Objects,
-    OwnFolder,
     Port,
     Switch,
     Text,
     Url,
+    asks,
 )
-
-
-def _asks(cpu: str, memory: str, limit: str) -> dict[str, Any]:
-    return {"requests": {"cpu": cpu, "memory": memory}, "limits": {"memory": limit}}
-
-
-GPU_NODES = (
-    ("nvidia.com/gpu.present", "true"),
-    ("feature.node.kubernetes.io/pci-10de.present", "true"),
-    ("feature.node.kubernetes.io/pci-0302_10de.present", "true"),
-    ("feature.node.kubernetes.io/pci-0300_10de.present", "true"),
-    ("gpu", "on"),
-)
-"""Labels of nodes with NVIDIA GPUs: those of NVIDIA's operator, of node feature discovery, and the one from HAMi's
-guides."""
-
-
-ARCHITECTURES = ("amd64", "arm64")
-"""Of nodes, which the image can be built for."""
-CLUSTER_CRITICAL = "system-cluster-critical"
-
-
-def _gpu_nodes() -> tuple[dict[str, Any], ...]:
-    kept_out = [{"key": key, "operator": "NotIn", "values": [*values]} for key, values in KEPT_OUT]
-    built = {"key": "kubernetes.io/arch", "operator": "In", "values": [*ARCHITECTURES]}
-    return tuple(
-        {"matchExpressions": [{"key": key, "operator": "In", "values": [value]}, *kept_out, built]}
-        for key, value in GPU_NODES
-    )
 
 
 class Image(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
@@ -78,15 +48,7 @@ class Image(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     pullSecrets: Annotated[Objects, Meta(title="Image pull secrets, as `[{name: NAME}]`")] = ()
 
 
-class Component(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
-    """Placement and resources of the pods of a component."""
-
-    nodeSelector: Annotated[Labels, Meta(title="Node selector of the pods")] = {}
-    tolerations: Annotated[Objects, Meta(title="Tolerations of the pods")] = ()
-    resources: Annotated[Object, Meta(title="Resource requests and limits of a pod")] = {}
-    podLabels: Annotated[Labels, Meta(title="Additional labels of the pods")] = {}
-    podAnnotations: Annotated[Labels, Meta(title="Additional annotations of the pods")] = {}
-    priorityClassName: Annotated[Name, Meta(title="Priority class of the pods")] = ""
+CLUSTER_CRITICAL = "system-cluster-critical"
 
 
 class ReplicatedComponent(Component, frozen=True, kw_only=True, forbid_unknown_fields=True):
@@ -98,7 +60,7 @@ class ReplicatedComponent(Component, frozen=True, kw_only=True, forbid_unknown_f
             title="Affinity of the pods. Empty means replicas on different nodes, if possible, whose architecture the "
             "image has"
         ),
-    ] = {}
+    ] = msgspec.field(default_factory=dict)
 
 
 class Ports(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
@@ -163,10 +125,10 @@ class ControllerValues(ReplicatedComponent, frozen=True, kw_only=True, forbid_un
         Meta(title="Let the controller evict pods for one that lacks GPU memory or compute alone"),
     ] = False
     resources: Annotated[Object, Meta(title="Resource requests and limits of a pod")] = msgspec.field(
-        default_factory=lambda: _asks("100m", "200Mi", "2Gi")
+        default_factory=lambda: asks("100m", "200Mi", "2Gi")
     )
     admissionResources: Annotated[Object, Meta(title="Resource requests and limits of admission in each pod")] = (
-        msgspec.field(default_factory=lambda: _asks("50m", "100Mi", "1Gi"))
+        msgspec.field(default_factory=lambda: asks("50m", "100Mi", "1Gi"))
     )
 
 
@@ -203,116 +165,8 @@ class SchedulerValues(ReplicatedComponent, frozen=True, kw_only=True, forbid_unk
         ),
     ] = True
     resources: Annotated[Object, Meta(title="Resource requests and limits of a pod")] = msgspec.field(
-        default_factory=lambda: _asks("100m", "128Mi", "1Gi")
+        default_factory=lambda: asks("100m", "128Mi", "1Gi")
     )
-
-
-class Agent(Component, frozen=True, kw_only=True, forbid_unknown_fields=True):
-    """The agent, which runs on each node with GPUs."""
-
-    nodeSelectorTerms: Annotated[
-        Objects,
-        Meta(title="Agents run on nodes that match one of these terms. Empty means every node"),
-    ] = msgspec.field(default_factory=_gpu_nodes)
-    tolerations: Annotated[Objects, Meta(title="Tolerations of the pods")] = ({"operator": "Exists"},)
-    priorityClassName: Annotated[Name, Meta(title="Priority class of the pods")] = "system-node-critical"
-    driverDir: Annotated[Folder, Meta(title="Directory of the driver's libraries on the node")] = (
-        "/usr/lib/x86_64-linux-gnu"
-    )
-    kubeletDir: Annotated[Folder, Meta(title="Directory of kubelet on the node")] = "/var/lib/kubelet"
-    cdiDir: Annotated[Folder, Meta(title="Directory in which the container runtime reads CDI specs on the node")] = (
-        "/var/run/cdi"
-    )
-    stateDir: Annotated[
-        OwnFolder, Meta(title="Directory of the agent on the node. The file system must not be mounted noexec")
-    ] = "/var/lib/lamina"
-    filesMiB: Annotated[
-        int,
-        Meta(
-            ge=0,
-            le=65536,
-            description="a whole number from 0 to 65536",
-            title="MiB of the tmpfs for the files that containers write, which a privileged init container mounts on "
-            "the node. They count as memory of the agent and of these containers. 0: they are on the disk of "
-            "`agent.stateDir`, which containers can then fill",
-        ),
-    ] = 64
-    runtimeClassName: Annotated[
-        Name, Meta(title="Runtime class of NVIDIA's runtime, if that is not the default runtime")
-    ] = ""
-    nvidiaNamespace: Annotated[
-        Name, Meta(title="Namespace of NVIDIA's operator, so that agents may read its named configurations")
-    ] = ""
-    mig: Annotated[Switch, Meta(title="Let agents partition GPUs by MIG. They get CAP_SYS_ADMIN for it")] = False
-    mps: Annotated[
-        Switch,
-        Meta(
-            title="Let agents share GPUs by NVIDIA's MPS. They get CAP_SYS_ADMIN for it, and a privileged MPS service "
-            "runs next to each of them"
-        ),
-    ] = False
-    updateStrategy: Annotated[
-        Object,
-        Meta(title="Update strategy. With `{type: OnDelete}`, agents are replaced when you delete them"),
-    ] = msgspec.field(default_factory=lambda: {"type": "RollingUpdate", "rollingUpdate": {"maxUnavailable": "10%"}})
-    logLevel: Annotated[LogLevel, Meta(title="Log level")] = "INFO"
-    env: Annotated[Objects, Meta(title="Additional environment variables")] = ()
-    volumes: Annotated[Objects, Meta(title="Additional volumes")] = ()
-    volumeMounts: Annotated[Objects, Meta(title="Mounts of the additional volumes")] = ()
-    resources: Annotated[Object, Meta(title="Resource requests and limits of a pod")] = msgspec.field(
-        default_factory=lambda: _asks("50m", "128Mi", "512Mi")
-    )
-
-
-class MpsValues(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
-    """The MPS service, which runs next to each agent if `agent.mps` is true."""
-
-    sharedMemoryMiB: Annotated[
-        int,
-        Meta(
-            ge=1,
-            le=524288,
-            description="a whole number from 1 to 524288",
-            title="MiB that the MPS clients of one GPU share as /dev/shm. They count as memory of the node",
-        ),
-    ] = 1024
-    multiUser: Annotated[
-        Switch,
-        Meta(
-            title="Serve MPS clients of all users at the same time. A fault of one may then end those of other users. "
-            "Otherwise clients of another user wait until the others have ended"
-        ),
-    ] = False
-    resources: Annotated[
-        Object, Meta(title="Resource requests of a pod. A limit on memory would end programs that use MPS")
-    ] = msgspec.field(default_factory=lambda: {"requests": {"cpu": "50m", "memory": "128Mi"}})
-
-
-class DraValues(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
-    """ResourceClaims, which agents serve as a driver for Dynamic Resource Allocation."""
-
-    enabled: Annotated[
-        Switch,
-        Meta(
-            title="Let agents serve ResourceClaims. Needs Kubernetes 1.34, and 1.36 to share GPUs. No other driver of "
-            "that name may run on the nodes of agents"
-        ),
-    ] = False
-    driverName: Annotated[
-        str,
-        Meta(
-            pattern=r"^[a-z0-9]([a-z0-9.-]{0,61}[a-z0-9])?$",
-            description="a name of lower-case letters, digits, dots and -, such as gpu.nvidia.com",
-            title="Name of the driver. With the default, claims for NVIDIA's driver work unchanged",
-        ),
-    ] = DRIVER
-    bindingConditions: Annotated[
-        Switch,
-        Meta(
-            title="Prepare claims before their pods are bound, so that the scheduler tries another node if that fails. "
-            "Needs Kubernetes 1.36. Agents then read all ResourceClaims"
-        ),
-    ] = False
 
 
 class OpenShift(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
@@ -342,7 +196,7 @@ class DashboardValues(ReplicatedComponent, frozen=True, kw_only=True, forbid_unk
         ),
     ] = ""
     resources: Annotated[Object, Meta(title="Resource requests and limits of a pod")] = msgspec.field(
-        default_factory=lambda: _asks("50m", "128Mi", "1Gi")
+        default_factory=lambda: asks("50m", "128Mi", "1Gi")
     )
 
 
@@ -429,6 +283,9 @@ def read(texts: Iterable[tuple[str, str]], settings: Iterable[str], files: Itera
     configuration.load(yaml.safe_dump(values.config, sort_keys=False), "the value config")
     if values.scheduler.enabled:
         _check_extender(values)
+    names = [pool.name for pool in values.agent.pools]
+    if twice := next((name for name in names if names.count(name) > 1), ""):
+        raise BadInput(f"the value agent.pools must have each name once, got {twice} twice")
     return values
 
 

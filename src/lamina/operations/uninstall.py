@@ -137,41 +137,41 @@ class Uninstall:
 
     async def _clean_nodes(self) -> str:
         """Run a pod on each node with an agent that removes the agent's files. Returns a sentence with the result."""
-        try:
-            agents = await self._kube.get(DAEMON_SETS, AGENT, namespace=NAMESPACE)
-        except NotFound:
-            if not await self._present(DAEMON_SETS, CLEANER, NAMESPACE):
-                return "No DaemonSet of agents exists, so no node was cleaned; run `lamina clean-node` on each node."
-        else:
-            await self._remove(DAEMON_SETS, CLEANER, NAMESPACE)
-            manifest = cleaner(agents, also=await self._reset.left())
+        agents = await self._daemon_sets(AGENT)
+        if not agents and not await self._daemon_sets(CLEANER):
+            return "No DaemonSet of agents exists, so no node was cleaned; run `lamina clean-node` on each node."
+        for each in agents:
+            also = await self._reset.left() if each["metadata"]["name"] == AGENT else ()
+            manifest = cleaner(each, also=also)
+            await self._remove(DAEMON_SETS, manifest["metadata"]["name"], NAMESPACE)
             await self._kube.create(DAEMON_SETS, manifest, namespace=NAMESPACE)
-            await self._remove(DAEMON_SETS, AGENT, NAMESPACE)
-            await self._remove(DAEMON_SETS, MPS, NAMESPACE)
+            await self._remove(DAEMON_SETS, each["metadata"]["name"], NAMESPACE)
+        await self._remove(DAEMON_SETS, MPS, NAMESPACE)
         cleaned = await self._until(self._all_clean)
         self._not_cleaned = [] if cleaned else await self._dirty() or ["nodes without a cleaner pod"]
         # The last agent may have ended a moment ago; the cleaner's next round removes what it wrote.
         await self._clock.sleep(2 * ROUND_S)
-        await self._remove(DAEMON_SETS, CLEANER, NAMESPACE)
+        for each in await self._daemon_sets(CLEANER):
+            await self._remove(DAEMON_SETS, each["metadata"]["name"], NAMESPACE)
         await self._until(lambda: self._no_pods(CLEANER))
         if cleaned:
             return "Removed the agents and their files on nodes."
         return f"Not cleaned: {', '.join(self._not_cleaned)}; run `lamina clean-node` on them."
 
     async def _all_clean(self) -> bool:
-        status = (await self._kube.get(DAEMON_SETS, CLEANER, namespace=NAMESPACE)).get("status") or {}
-        observed, wanted = status.get("observedGeneration", 0) > 0, status.get("desiredNumberScheduled", 0)
-        ready = observed and status.get("numberReady", 0) >= wanted
-        return bool(ready and await self._no_pods(AGENT) and await self._no_pods(MPS))
+        ready = all(_all_ready(each) for each in await self._daemon_sets(CLEANER))
+        return ready and await self._no_pods(AGENT) and await self._no_pods(MPS)
+
+    async def _daemon_sets(self, part: str) -> list[Object]:
+        """One, and one for each pool of nodes."""
+        return list((await self._kube.list(DAEMON_SETS, namespace=NAMESPACE, labels=_selecting(part))).items)
 
     async def _dirty(self) -> list[str]:
-        labels = ",".join(f"{key}={value}" for key, value in chosen(CLEANER).items())
-        pods = (await self._kube.list(PODS, namespace=NAMESPACE, labels=labels)).items
+        pods = (await self._kube.list(PODS, namespace=NAMESPACE, labels=_selecting(CLEANER))).items
         return sorted(str(pod["spec"].get("nodeName")) for pod in pods if not _ready(pod))
 
     async def _no_pods(self, part: str) -> bool:
-        labels = ",".join(f"{key}={value}" for key, value in chosen(part).items())
-        return not (await self._kube.list(PODS, namespace=NAMESPACE, labels=labels)).items
+        return not (await self._kube.list(PODS, namespace=NAMESPACE, labels=_selecting(part))).items
 
     async def _no_namespace(self) -> bool:
         return not await self._present(NAMESPACES, NAMESPACE)
@@ -231,6 +231,16 @@ class Uninstall:
         except NotFound:
             return False
         return True
+
+
+def _selecting(part: str) -> str:
+    return ",".join(f"{key}={value}" for key, value in chosen(part).items())
+
+
+def _all_ready(daemon_set: Object) -> bool:
+    status = daemon_set.get("status") or {}
+    observed, wanted = status.get("observedGeneration", 0) > 0, status.get("desiredNumberScheduled", 0)
+    return bool(observed and status.get("numberReady", 0) >= wanted)
 
 
 def _ready(pod: Object) -> bool:

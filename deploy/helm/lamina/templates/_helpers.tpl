@@ -121,19 +121,31 @@ token is Prometheus's, in its own pod.
       {{- end }}
 {{- end }}
 
-{{/* Which nodes have an agent, and how a container there sees the GPUs. */}}
+{{/*
+Which nodes have an agent, and how a container there sees the GPUs: (dict "root" . "nodes" LABELS "apart" POOLS), the
+nodes with these labels but those of these pools.
+*/}}
 {{- define "lamina.gpuNodes" }}
-      {{- if .Values.agent.runtimeClassName }}
-      runtimeClassName: {{ .Values.agent.runtimeClassName | toJson }}
+      {{- if .root.Values.agent.runtimeClassName }}
+      runtimeClassName: {{ .root.Values.agent.runtimeClassName | toJson }}
       {{- end }}
-      nodeSelector: {{ include "lamina.nodeSelector" .Values.agent }}
-      {{- if .Values.agent.nodeSelectorTerms }}
+      nodeSelector: {{ merge .nodes (include "lamina.nodeSelector" .root.Values.agent | fromYaml) | toJson }}
+      {{- if or .root.Values.agent.nodeSelectorTerms .apart }}
       affinity:
         nodeAffinity:
           requiredDuringSchedulingIgnoredDuringExecution:
-            nodeSelectorTerms: {{ .Values.agent.nodeSelectorTerms | toJson }}
+            nodeSelectorTerms: {{ if not .apart }}{{ .root.Values.agent.nodeSelectorTerms | toJson }}{{ else }}
+              {{- range .root.Values.agent.nodeSelectorTerms | default (list (dict)) }}
+              - {{ merge (dict "matchExpressions" (append (get . "matchExpressions" | default (list)) (include "lamina.apart" $ | fromYaml))) . | toJson }}
+              {{- end }}
+              {{- end }}
       {{- end }}
-      {{- if .Values.agent.tolerations }}
-      tolerations: {{ .Values.agent.tolerations | toJson }}
+      {{- if .root.Values.agent.tolerations }}
+      tolerations: {{ .root.Values.agent.tolerations | toJson }}
       {{- end }}
+{{- end }}
+
+{{/* An expression for nodes of none of these pools. */}}
+{{- define "lamina.apart" -}}
+{key: {{ .root.Values.agent.poolLabel | toJson }}, operator: NotIn, values: [{{ range .apart }}{{ .name | toJson }}, {{ end }}]}
 {{- end }}

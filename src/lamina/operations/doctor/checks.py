@@ -13,7 +13,7 @@ from lamina.core.nodes import KEPT_OUT, kept_out
 from lamina.core.pod_status import is_over
 from lamina.dialects import parse, resource_names
 from lamina.errors import BadInput
-from lamina.install.values import GPU_NODES
+from lamina.install.agent_values import GPU_NODES
 from lamina.ledger.ticket_holders import describe_tickets
 from lamina.operations.doctor.claims import claim_drivers, claim_pods, device_classes_of_claims, tainted_devices
 from lamina.operations.doctor.components import components
