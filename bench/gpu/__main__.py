@@ -18,6 +18,7 @@ from bench.gpu import verified
 from bench.gpu.client_rows import CLIENT_ROWS
 from bench.gpu.comparison import Result, results, without_computed, without_starved
 from bench.gpu.mps_rows import MPS_ROWS
+from bench.gpu.network_rows import NETWORK_ROWS
 from bench.gpu.page import page, summary, text
 from bench.gpu.rows import ROWS as DRIVER_ROWS
 from bench.gpu.rows import Row, Value
@@ -52,9 +53,10 @@ PARTS = {
     "compute": Part(about="shares of the GPU's time", needs=(_GPU,), smallest=_QUICK),
     "cost": Part(about="what a call costs more with the facade", needs=(_GPU,), smallest=_QUICK),
     "mps": Part(about="clients of MPS", needs=(_GPU,), smallest=_QUICK),
+    "networks": Part(about="training and inference of known networks", needs=(_GPU,), smallest=_QUICK, usual=False),
 }
 """In the order in which they run: if time is short, the last ones are left out."""
-ROWS = (*DRIVER_ROWS, *CLIENT_ROWS, *MPS_ROWS)
+ROWS = (*DRIVER_ROWS, *CLIENT_ROWS, *MPS_ROWS, *NETWORK_ROWS)
 
 
 def arguments(words: Sequence[str]) -> argparse.Namespace:

@@ -98,9 +98,8 @@ def without_starved(row: Row, found: list[Result], before: Sequence[Result]) -> 
         if len(free) == 1 and got < BUSY:
             result.verdict, result.note = NOT_TESTED, "the processors are too busy to feed the GPU, or others use it"
         else:
-            _judge_by_part(
-                result, got, "two programs without limits get" if len(free) > 1 else "one program without limits gets"
-            )
+            who = "one program without limits gets" if len(free) == 1 else "as many programs without limits get"
+            _judge_by_part(result, got, who)
     return found
 
 

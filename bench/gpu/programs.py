@@ -12,16 +12,18 @@ from pathlib import Path
 from lamina.errors import Outside
 
 ROOT = Path(__file__).resolve().parents[2]
+READY, ASK = "ready\n", "\n"
+"""What a probe that is asked again and again says first, and what asks it."""
 
 
-def start(command: Sequence[str], variables: Mapping[str, str], *, asked: bool = False) -> "subprocess.Popen[str]":
-    """Starts a program from the root of the checkout, where it finds the probes. It has a pipe if it will be asked."""
+def start(command: Sequence[str], variables: Mapping[str, str]) -> "subprocess.Popen[str]":
+    """Starts a program from the root of the checkout, where it finds the probes."""
     pipe, path = subprocess.PIPE, f"{ROOT}:{variables.get('PYTHONPATH', '')}".rstrip(":")
     return subprocess.Popen(
         command,
         cwd=ROOT,
         env={**variables, "PYTHONPATH": path},
-        stdin=pipe if asked else subprocess.DEVNULL,
+        stdin=pipe,
         stdout=pipe,
         stderr=pipe,
         text=True,
@@ -35,9 +37,9 @@ def python(module: str, *arguments: str) -> list[str]:
 
 
 def output(program: "subprocess.Popen[str]", seconds: float) -> tuple[int, str]:
-    """The exit code and what the program said. Raises Outside when it does not end in time."""
+    """The exit code and what the program said, asked once. Raises Outside when it does not end in time."""
     try:
-        said, wrong = program.communicate(timeout=seconds)
+        said, wrong = program.communicate(ASK, timeout=seconds)
     except subprocess.TimeoutExpired as late:
         raise Outside(f"it did not end within {seconds:.0f} s") from late
     finally:

@@ -39,6 +39,18 @@ class Row(Struct, frozen=True, kw_only=True):
     cores: tuple[int, ...] = (0,)
     memory_mib: int = 0
     """0: all of the GPU's."""
+    memory_percent: float = 0.0
+    """In place of `memory_mib`: this part of the GPU's memory."""
+    physical_percent: float = 0.0
+    """Which part of the GPU's memory the process may take without it being managed; 0: all of its own."""
+    needed_mib: int = 0
+    """What it needs. It is not tested where a part of the GPU's memory is less."""
+    pairs: int = 3
+    """How many pairs of programs are asked in turns (both). Programs differ in speed from start to start."""
+    native: str = ""
+    """The row (both) whose native time is 100 % of the speed of programs at once."""
+    simulated_probe: str = ""
+    """The probe that stands for it on a simulated GPU, and needs no module."""
     needs: str = ""
     """The Python module without which it is not tested."""
     nested: bool = False

@@ -140,7 +140,7 @@ def test_rows_of_overhead_say_what_the_call_takes_without_lamina() -> None:
     assert result.note == "3,457 ns without Lamina"
 
 
-COUNTING = "import sys\nfor line in sys.stdin: print('{\"n\": %d}' % len(line), flush=True)"
+COUNTING = "import sys; print('ready', flush=True)\nfor line in sys.stdin: print('{\"n\": %d}' % len(line), flush=True)"
 
 
 def test_programs_in_turns_answer_once_a_round() -> None:
@@ -151,9 +151,14 @@ def test_programs_in_turns_answer_once_a_round() -> None:
 
 ASKED = {
     "ends before it is asked": ("raise SystemExit('no driver')", "it ended with 1: no driver"),
-    "ends without an answer": ("input()", "it printed no facts but 'nothing'"),
-    "answers with no facts": ("input(); print(1)", "it printed no facts but '1'"),
-    "does not answer": ("import threading; threading.Event().wait()", "it did not answer within 2 s"),
+    "ends without an answer": ("print('ready'); input()", "it printed no facts but 'nothing'"),
+    "answers with no facts": ("print('ready', flush=True); input(); print(1)", "it printed no facts but '1'"),
+    "says something else": ("print('{}', flush=True); input()", "it ended with 0: {}"),
+    "is never ready": ("import threading; threading.Event().wait()", "it did not answer within 2 s"),
+    "does not answer": (
+        "print('ready', flush=True); import threading; threading.Event().wait()",
+        "it did not answer within 2 s",
+    ),
 }
 
 
@@ -319,7 +324,8 @@ def test_the_page_escapes_what_programs_said_and_lists_findings() -> None:
 def test_rows_have_names_of_their_own_and_probes_that_exist() -> None:
     assert len({(row.part, row.name) for row in ROWS}) == len(ROWS)
     assert {row.part for row in ROWS} | {"verify"} == set(PARTS)
-    assert [row for row in ROWS if not (programs.ROOT / "bench/gpu/probes" / f"{row.probe}.py").is_file()] == []
+    probes = {probe for row in ROWS for probe in (row.probe, row.simulated_probe) if probe}
+    assert [name for name in probes if not (programs.ROOT / "bench/gpu/probes" / f"{name}.py").is_file()] == []
 
 
 def test_without_a_gpu_it_says_so_and_ends_with_2(

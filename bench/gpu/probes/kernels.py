@@ -8,6 +8,7 @@ from collections.abc import Callable, Iterator
 from ctypes import byref, c_float, c_uint64, c_void_p
 from pathlib import Path
 
+from bench.gpu.programs import READY
 from lamina.operations.verify.tenant import CheckedDriver
 
 WARM_UP_S = 1.0
@@ -89,7 +90,8 @@ def begin() -> CheckedDriver:
 
 
 def rounds() -> Iterator[None]:
-    """Ends a wait for each line of the input: a probe is asked again and again."""
+    """Says that the probe is ready, and ends a wait for each line of the input: it is asked again and again."""
+    print(READY, end="", flush=True)
     for _ in sys.stdin:
         yield
 

@@ -2,7 +2,7 @@
 
 import sys
 
-from bench.gpu.probes.kernels import Kernels, begin, say, turns_per_second
+from bench.gpu.probes.kernels import Kernels, begin, rounds, say, turns_per_second
 
 LONG_MS = 5.0
 
@@ -16,7 +16,8 @@ def main(ms: float, seconds: float, rate: int) -> None:
             kernels.work(ms)
         kernels.wait()
 
-    say({"share of the GPU's time": batch * ms / 10 * turns_per_second(turn, seconds)})
+    for _ in rounds():
+        say({"share of the GPU's time": batch * ms / 10 * turns_per_second(turn, seconds)})
 
 
 if __name__ == "__main__":

@@ -42,14 +42,23 @@ class Site:
         own["LD_LIBRARY_PATH"] = ":".join(path for path in paths if path)
         return own | {"CUDA_VISIBLE_DEVICES": self.gpu.uuid}
 
-    def held(self, memory_mib: int = 0, *, cores: int = 0, policy: ComputePolicy = ComputePolicy.CAP) -> dict[str, str]:
-        """The environment of a process in a container of its own, by default with all of the memory."""
+    def held(
+        self,
+        memory_mib: int = 0,
+        *,
+        cores: int = 0,
+        policy: ComputePolicy = ComputePolicy.CAP,
+        physical_mib: int = 0,
+    ) -> dict[str, str]:
+        """The environment of a process in a container of its own, by default with all of the memory, all of which it
+        may take without it being managed."""
         if not self.enforced:
             return self.free()
         container = Path(tempfile.mkdtemp(prefix="container-", dir=self.folder))
         limit = DeviceLimit(
             uuid=self.gpu.uuid,
             memory_bytes=(memory_mib or self.gpu.memory_mib) * MIB,
+            physical_bytes=physical_mib * MIB,
             cores_percent=cores,
             compute_policy=policy if cores else ComputePolicy.NONE,
         )
