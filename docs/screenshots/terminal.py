@@ -11,7 +11,7 @@ from rich.text import Text
 
 from tests.terminal import Terminal
 
-WIDTH = 118
+WIDTH = 124
 FRAME = "\x1b[H"
 """What a command with a whole screen prints before it draws it again."""
 _CONTROL = re.compile(r"\x1b\[\??\d*[JKhl]|\x1b\]8;[^\x1b]*\x1b\\|\r")
