@@ -1,8 +1,9 @@
 # `make demo` shows the main job, `make test` passes every check, `make develop` prepares a working copy.
-# All need Python 3.11 or newer with venv, gcc and make; everything else comes from PyPI.
+# All need Python 3.11 or newer with venv, gcc and make; everything else comes from PyPI, in the versions of locks/.
 PYTHON ?= python3
 VENV   ?= .venv
 BIN    := $(VENV)/bin
+LOCKED := $(BIN)/pip install --quiet --disable-pip-version-check --require-hashes
 TESTS  ?=
 CLUSTER_TESTS ?= tests/cluster
 CLUSTERS ?= 2
@@ -11,7 +12,7 @@ ROOT_TESTS ?=
 
 SOURCES := $(shell find src native lab deploy/helm -type f -not -name '*.pyc' -not -path '*/_native*' -not -path 'lab/build/*') pyproject.toml meson.build
 
-.PHONY: demo test root-test fuzz fuzz-objects fuzz-texts programs cluster-test gpu-test deploy docs develop clean
+.PHONY: demo test root-test fuzz fuzz-objects fuzz-texts programs cluster-test gpu-test deploy docs lock develop clean
 .DELETE_ON_ERROR:
 
 demo: $(VENV)/.lamina
@@ -61,19 +62,26 @@ $(BIN)/python:
 	$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11) and "Lamina needs Python 3.11 or newer")'
 	$(PYTHON) -m venv $(VENV)
 
-$(VENV)/.lamina: $(BIN)/python $(SOURCES)
-	$(BIN)/pip install --quiet --disable-pip-version-check . ./lab
+$(VENV)/.lamina: export PATH := $(CURDIR)/$(BIN):$(PATH)
+$(VENV)/.lamina: $(BIN)/python $(SOURCES) locks/lab.txt
+	$(LOCKED) -r locks/lab.txt
+	$(BIN)/pip install --quiet --disable-pip-version-check --no-deps --no-build-isolation . ./lab
 	@touch $@
 
-$(VENV)/.test-tools: $(BIN)/python pyproject.toml
-	$(BIN)/python -c 'import tomllib; print(*tomllib.load(open("pyproject.toml", "rb"))["project"]["optional-dependencies"]["test"], sep="\n")' > $@
-	$(BIN)/pip install --quiet --disable-pip-version-check -r $@ || { rm $@; exit 1; }
+$(VENV)/.test-tools: $(BIN)/python locks/test.txt
+	$(LOCKED) -r locks/test.txt
+	@touch $@
+
+# The newest versions that pyproject.toml and the lab's allow, with hashes. A test fails while a lock is out of date.
+lock: $(VENV)/.test-tools
+	$(BIN)/python -m release.locks
 
 # A working copy: Python from the source folders, C rebuilt by `make develop` again. The metadata of both distributions
 # stays installed, because commands and simulators are found by their entry points; the packages themselves go.
 develop: export PATH := $(CURDIR)/$(BIN):$(PATH)
 develop: $(BIN)/python
-	$(BIN)/pip install --quiet --disable-pip-version-check '.[test]' ./lab meson ninja
+	$(LOCKED) -r locks/test.txt
+	$(BIN)/pip install --quiet --disable-pip-version-check --no-deps --no-build-isolation . ./lab
 	test -d build || meson setup build
 	meson compile -C build
 	test -d lab/build || meson setup lab/build lab
