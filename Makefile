@@ -10,7 +10,7 @@ CLUSTERS ?= 2
 GPU_TEST ?=
 ROOT_TESTS ?=
 
-SOURCES := $(shell find src native lab deploy/helm -type f -not -name '*.pyc' -not -path '*/_native*' -not -path 'lab/build/*') pyproject.toml meson.build
+SOURCES := $(shell find src native lab deploy/helm -type f -not -name '*.pyc' -not -path '*/_native*' -not -path 'lab/build/*') pyproject.toml meson.build meson.options VERSION version.py
 
 .PHONY: demo test root-test fuzz fuzz-objects fuzz-texts programs cluster-test gpu-test deploy docs lock develop clean
 .DELETE_ON_ERROR:

@@ -72,8 +72,8 @@ def _config(layer_digest: str) -> Mapping[str, object]:
 def product() -> Contents:
     """The installed packages that Lamina needs, and Lamina as it is imported here."""
     contents: Contents = {}
-    for package in sorted(_required("lamina")):
-        for file in metadata.files(package) or ():
+    for package in ("lamina", *sorted(_required("lamina"))):
+        for file in _files_of(package):
             path = Path(str(file.locate()))
             if ".." not in file.parts and not _NOWHERE_NEEDED.search(str(file)) and path.is_file():
                 contents[str(PACKAGES / file)] = path
@@ -84,6 +84,14 @@ def product() -> Contents:
             contents[str(PACKAGES / "lamina" / inside)] = path
     script = f"#!{_interpreter()}\nfrom lamina.cli.main import main\n\nmain()\n"
     return contents | {"/usr/bin/lamina": script.encode()}
+
+
+def _files_of(package: str) -> Iterable[metadata.PackagePath]:
+    """Of a working copy, which is not installed, none."""
+    try:
+        return metadata.files(package) or ()
+    except metadata.PackageNotFoundError:
+        return ()
 
 
 def _required(name: str) -> set[str]:

@@ -10,7 +10,6 @@ from typing import Any
 from typer.main import get_command
 
 from docs.generate.commands import leaves, shown_default, shown_required, usage
-from lamina import __version__
 from lamina.cli.exit_codes import ANSWERS, MEANINGS
 from lamina.cli.groups import GROUPS, LAB
 from lamina.cli.main import app
@@ -33,7 +32,7 @@ def pages() -> Iterator[tuple[str, str]]:
 
 def _page(title: str, summary: str, parts: Iterator[str]) -> str:
     source = '.\\" Generated from src/lamina/cli by `python -m docs.generate`. Do not edit.\n'
-    head = f'.TH {_plain(title.upper())} 1 "" "Lamina {__version__}" "Lamina"\n.SH NAME\n'
+    head = f'.TH {_plain(title.upper())} 1 "" "Lamina" "Lamina"\n.SH NAME\n'
     name = f"{_plain(title)} \\- {_text(_sentence(summary))}\n"
     return source + head + name + "".join(f"{part.rstrip()}\n" for part in parts)
 

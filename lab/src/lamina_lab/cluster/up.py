@@ -10,11 +10,12 @@ import subprocess
 import sys
 import time
 from collections.abc import Callable
+from importlib.metadata import version
 from pathlib import Path
 
 import msgspec
 
-from lamina import configuration
+from lamina import __version__, configuration
 from lamina.errors import BadInput, LaminaError
 from lamina_lab.api.access.kubeconfig import write as write_kubeconfig
 from lamina_lab.cluster.plan import LabPlan
@@ -43,6 +44,7 @@ def up(
 
     Raises BadInput for invalid input and LaminaError if the lab does not become ready.
     """
+    _check_version()
     directory = lab_directory(name)
     text = _configuration(config_file)
     _check_writable(kubeconfig)
@@ -66,6 +68,15 @@ def up(
         _clean_up(directory, supervisor)
         raise
     return directory
+
+
+def _check_version() -> None:
+    """Raises BadInput for a lab of another version than the product: it uses what is not for other packages."""
+    if (own := version("lamina-lab")) != __version__:
+        raise BadInput(
+            f"lamina-lab {own} is not for lamina {__version__}; install the same version of both, such as "
+            f"`pip install lamina=={own} lamina-lab=={own}`"
+        )
 
 
 def _configuration(path: Path | None) -> str:
