@@ -12,6 +12,7 @@ import pytest
 from msgspec import structs
 from prometheus_client.parser import text_string_to_metric_families
 
+from lamina import __version__
 from lamina.agent.containers.paths import write_limits
 from lamina.agent.inventory.monitor import CheckedNvml, GpuMonitor
 from lamina.agent.inventory.tickets import ticket_kinds
@@ -291,6 +292,10 @@ async def test_an_mps_daemon_is_reported_with_its_state(reported: Reported) -> N
     assert await reported.value("lamina_mps_ready", GPU[0], "ready") == 1
     assert await reported.value("lamina_mps_ready", GPU[1], "waiting") == 0
     assert "lamina_mps_ready" not in {name for name, _ in await reported.series(GPU[2])}
+
+
+async def test_the_version_is_served(reported: Reported) -> None:
+    assert await reported.value("lamina_build_info", __version__) == 1
 
 
 async def test_the_time_of_the_last_look_at_the_gpus(reported: Reported) -> None:

@@ -14,6 +14,7 @@ import aiohttp
 import msgspec
 import pytest
 
+from lamina import __version__
 from lamina.admission import certificates, served_certificate
 from lamina.admission.certificate_store import CertificateStore
 from lamina.admission.native_offers import NativeOffers
@@ -76,6 +77,7 @@ async def test_it_serves_and_counts_while_no_controller_runs(tmp_path: Path) -> 
         assert (await admission.review(gpu_pod(gpu=1, gpumem=1000)))["allowed"]
         assert not (await admission.review(gpu_pod(gpu=-1)))["allowed"]
         _, shown = await admission.page("metrics")
+        assert f'lamina_build_info{{version="{__version__}"}} 1.0' in shown
         for outcome in ("allowed", "refused"):
             assert f'lamina_decisions_total{{outcome="{outcome}",verb="admit"}} 1.0' in shown
 

@@ -9,6 +9,7 @@ import pytest
 from prometheus_client import CollectorRegistry, generate_latest
 from prometheus_client.parser import text_string_to_metric_families
 
+from lamina import __version__
 from lamina.admission import certificates
 from lamina.config_source.live import LiveConfiguration
 from lamina.configuration import DEFAULT
@@ -93,6 +94,7 @@ async def test_a_controller_serves_its_own_state(tmp_path: Path) -> None:
         odd = await cluster.make(admitted_pod("odd", gpu=1, gpumem="much"))
         await cluster.scheduler.filter(odd, "node-0")
         found = await page(cluster)
+        assert found["lamina_build_info", __version__] == 1
         assert found["lamina_leading",] == 1
         assert found["lamina_pods_pending", "default", "refused"] == 1
         assert found["lamina_pods_pending", "default", "size"] == 1

@@ -12,6 +12,7 @@ import pytest
 import yaml
 from aiohttp import web
 
+from lamina import __version__
 from lamina.errors import BadInput, LaminaError, Outside
 from lamina.ports.kube import (
     GRANTS,
@@ -124,6 +125,14 @@ async def test_a_request_is_passed_on_to_a_pod_and_its_answer_need_not_be_json(
         "/api/v1/namespaces/team/pods/agent%3A9394/proxy/metrics",
         "/api/v1/nodes/n%3A9394/proxy/metrics",
     ]
+
+
+async def test_requests_say_which_version_asks(kube: KubeClient, server: Server) -> None:
+    def answer(request: web.Request) -> web.Response:
+        return web.json_response({"asked by": request.headers["User-Agent"]})
+
+    server.answers.append(answer)
+    assert (await kube.get(NODES, "n"))["asked by"] == f"lamina/{__version__}"
 
 
 async def test_where_requests_go(kube: KubeClient, server: Server) -> None:

@@ -6,9 +6,10 @@ from datetime import UTC, datetime, timedelta
 
 from aiohttp import web
 from prometheus_client import CollectorRegistry, Counter, Histogram
-from prometheus_client.core import CounterMetricFamily
+from prometheus_client.core import CounterMetricFamily, GaugeMetricFamily
 from prometheus_client.registry import Collector
 
+from lamina import __version__
 from lamina.ports.caller_reviews import CallerReviews
 from lamina.ports.certificates import SERVER, Authority, server_context, use_certificate
 from lamina.ports.set_aside import SetAside
@@ -31,14 +32,22 @@ class RequestMetrics:
             buckets=_SECONDS,
             registry=self.registry,
         )
-        self.registry.register(_SetAsideMetrics(set_aside))
+        self.registry.register(_OfEachProgram(set_aside))
 
 
-class _SetAsideMetrics(Collector):
+def build_family() -> GaugeMetricFamily:
+    """Which version serves these metrics."""
+    family = GaugeMetricFamily("lamina_build_info", "Always 1. The version of the component.", labels=["version"])
+    family.add_metric([__version__], 1)
+    return family
+
+
+class _OfEachProgram(Collector):
     def __init__(self, set_aside: SetAside) -> None:
         self._set_aside = set_aside
 
-    def collect(self) -> Iterator[CounterMetricFamily]:
+    def collect(self) -> Iterator[CounterMetricFamily | GaugeMetricFamily]:
+        yield build_family()
         yield self._set_aside.family()
 
 

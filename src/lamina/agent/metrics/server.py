@@ -25,7 +25,7 @@ from lamina.dialects.samples import GpuSample
 from lamina.ports.caller_reviews import CallerReviews
 from lamina.ports.host import Host
 from lamina.ports.listener import Address, listening
-from lamina.ports.metrics import Handler, for_allowed_callers, metrics_context
+from lamina.ports.metrics import Handler, build_family, for_allowed_callers, metrics_context
 from lamina.ports.nvml import GpuReading
 
 
@@ -82,7 +82,7 @@ class MetricsPage:
             idle_family(self._node.node, shares, written.book.busy, self._node.clock.wall()),
         ]
         prices = price_family(self._node.node, [gpu.model for gpu in gpus], self._node.config.pricing)
-        registry.register(_Collected([*own, *accounts, prices, look, self._aside.family()]))
+        registry.register(_Collected([*own, *accounts, prices, look, build_family(), self._aside.family()]))
         return generate_latest(registry)
 
 

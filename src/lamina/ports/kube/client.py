@@ -23,6 +23,7 @@ from lightkube.config.kubeconfig import KubeConfig, SingleConfig
 from lightkube.core.exceptions import ConfigError
 from yarl import URL
 
+from lamina import __version__
 from lamina.errors import BadInput, NoKubeconfig, Outside
 from lamina.ports.clock import SystemClock
 from lamina.ports.kube import answers
@@ -147,7 +148,7 @@ def _session(config: SingleConfig) -> aiohttp.ClientSession:
     return aiohttp.ClientSession(
         connector=aiohttp.TCPConnector(ssl=tls, keepalive_timeout=_KEPT_OPEN_S, socket_factory=_probed_socket),
         cookie_jar=aiohttp.DummyCookieJar(),
-        headers={"Accept": "application/json", "User-Agent": "lamina"},
+        headers={"Accept": "application/json", "User-Agent": f"lamina/{__version__}"},
         trust_env=from_env,
     )
 
