@@ -6,11 +6,10 @@ from typing import Any
 
 from docs.generate import values
 from docs.generate.markdown import table
-from lamina import __version__
 from lamina.core.definitions import custom_resource_definitions
 from lamina.core.gpus import Inventory
 from lamina.core.grants import Grant
-from lamina.install.chart import yaml_text
+from lamina.install.chart import SOURCES, yaml_text
 from lamina.install.values import Values
 from lamina.install.versions import NEWEST, OLDEST
 from lamina.operations.dashboard import page
@@ -52,7 +51,7 @@ def chart_yaml() -> str:
     oldest = f">={OLDEST[0]}.{OLDEST[1]}.0-0"
     icon = "data:image/svg+xml;base64," + b64encode(_ICON.read_bytes()).decode()
     head = {"apiVersion": "v2", "name": "lamina", "description": "GPU sharing for Kubernetes", "type": "application"}
-    head |= {"version": __version__, "appVersion": __version__, "kubeVersion": oldest, "icon": icon}
+    head |= {"version": SOURCES, "kubeVersion": oldest, "icon": icon}
     more = {"keywords": ["gpu", "nvidia", "cuda", "sharing", "vgpu", "mig", "mps", "scheduler"]}
     people = {"maintainers": [{"name": "Lamina maintainers"}]}
     return _LEFT_OUT + yaml_text(head | more | people | {"annotations": _annotations()})

@@ -13,7 +13,7 @@ import msgspec
 
 from lamina.cli.install import _manifests
 from lamina.install import values
-from lamina.install.chart import definitions, yaml_text
+from lamina.install.chart import SOURCES, definitions, yaml_text
 from lamina.install.telemetry.dashboards import DASHBOARDS, dashboard_text
 from lamina.install.telemetry.rules import rules_text
 from lamina.install.values import Values
@@ -25,7 +25,7 @@ BY_HAND = ("README.md", "helm/lamina/templates/")
 """What of deploy/ is not written by this module."""
 KUBERNETES = "1.36.0"
 """The version that the manifests are for."""
-IMAGE = "REGISTRY/lamina"
+IMAGE, TAG = "REGISTRY/lamina", "TAG"
 """In the manifests: names of images have no capital letters, so no registry can have it."""
 
 
@@ -46,10 +46,10 @@ def files() -> dict[str, str]:
     minor = KUBERNETES.rpartition(".")[0]
     head = (
         f"# Lamina with default values for Kubernetes {minor}. Rendered from the chart by `make deploy`.\n"
-        f"# Replace {IMAGE} by your image. No node accepts it as it stands.\n"
+        f"# Replace {IMAGE}:{TAG} by your image. No node accepts it as it stands.\n"
     )
-    read = values.read([], [f"image.repository={IMAGE}"])
-    return made | {f"manifests/kubernetes-{minor}.yaml": head + _manifests(values.plain(read), KUBERNETES)}
+    read = values.read([], [f"image.repository={IMAGE}", f"image.tag={TAG}"])
+    return made | {f"manifests/kubernetes-{minor}.yaml": head + _manifests(values.plain(read), KUBERNETES, own=SOURCES)}
 
 
 def _defaults(kind: Any, of: Mapping[str, Any], depth: int) -> Iterator[str]:

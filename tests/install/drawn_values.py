@@ -12,6 +12,7 @@ _TEXTS = {"note": "a <b> & \"c\": 'ü'\nand more", "{{ braces }}": "{{ .Values }
 
 MENU: dict[str, tuple[Any, ...]] = {
     "image.tag": ("1", "0.2.0-rc1"),
+    "image.digest": (f"sha256:{'0a' * 32}",),
     "image.pullPolicy": ("Always",),
     "image.pullSecrets": ([{"name": "a"}, {"name": "b"}],),
     "config": (

@@ -10,10 +10,11 @@ import pytest
 import yaml
 from typer.main import get_command
 
+from lamina import __version__
 from lamina.cli.install import _manifests, _write_chart
 from lamina.cli.main import app
 from lamina.install import values as install_values
-from lamina.install.chart import chart
+from lamina.install.chart import chart, chart_version
 from lamina.install.names import PART_OF
 from tests.helm import helm
 from tests.install.drawn_values import MENU, VERSIONS, drawn_values
@@ -102,6 +103,9 @@ def test_the_seeds_draw_each_entry_of_the_menu() -> None:
         ("controller.replicas=0", "controller.replicas must be a whole number from 1 on, got 0"),
         ("agent.driverDir=lib", "agent.driverDir must be an absolute path"),
         ("agent.driverdir=/lib", "driverdir"),
+        ("image.repository=example.com/lamina:1", "image.repository must be a name such as REGISTRY/lamina; image.tag"),
+        ("image.repository=example.com/lamina@sha256:0a", "image.repository must be a name"),
+        ("image.digest=sha256:0a", "image.digest must be sha256: and 64 digits"),
         ("agent.cdiDir=/var/run/cdi/", "agent.cdiDir must be an absolute path"),
         ("agent.stateDir=/x", "agent.stateDir must be an absolute path as for other folders, but of two"),
         ("agent.stateDir=/var/../x", "agent.stateDir must be"),
@@ -195,6 +199,34 @@ def test_helm_refuses_an_image_of_no_registry_as_lamina_install_does(folder: Pat
     reported = by_helm(folder, image=False)
     assert reported.returncode != 0
     assert install_values.image_problem() in reported.stderr
+
+
+def images(text: str) -> set[str]:
+    return set(re.findall(rf"image: \"?({IMAGE}[^\"\s]*)", text))
+
+
+def test_the_tag_is_the_version_of_the_chart_and_a_digest_wins(folder: Path) -> None:
+    head = yaml.safe_load((folder / "Chart.yaml").read_text())
+    assert (head["version"], head["appVersion"]) == (chart_version(__version__), __version__)
+    assert images(by_helm(folder).stdout) == {f"{IMAGE}:{__version__.replace('+', '_')}"}
+    digest = f"sha256:{'0a' * 32}"
+    both = ("--set", f"image.digest={digest}", "--set", "image.tag=v7")
+    assert images(by_helm(folder, *both).stdout) == {f"{IMAGE}@{digest}"}
+
+
+def test_the_chart_of_another_commit_replaces_all_pods(folder: Path, tmp_path: Path) -> None:
+    shutil.copytree(folder, tmp_path / "newer")
+    head = yaml.safe_load((folder / "Chart.yaml").read_text()) | {"appVersion": "9.0.0.dev1+g1a2b3c4"}
+    (tmp_path / "newer/Chart.yaml").write_text(yaml.safe_dump(head))
+    newer = by_helm(tmp_path / "newer")
+    assert newer.returncode == 0, newer.stderr
+    assert images(newer.stdout) == {f"{IMAGE}:9.0.0.dev1_g1a2b3c4"}
+
+
+def test_the_chart_of_the_sources_wants_to_know_the_image() -> None:
+    sources = Path(__file__).parents[2] / "deploy/helm/lamina"
+    assert "belongs to no version; use the chart of a release" in by_helm(sources).stderr
+    assert images(by_helm(sources, "--set", "image.tag=v7").stdout) == {f"{IMAGE}:v7"}
 
 
 def test_the_notes_name_what_the_chart_installs(folder: Path) -> None:

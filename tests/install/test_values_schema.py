@@ -18,7 +18,7 @@ OWN = {"apiVersion": "lamina.dev/v1alpha1", "kind": "Configuration"}
 def by_helm(config: dict[str, Any], folder: Path) -> str:
     """What Helm says against the configuration."""
     values = folder / "values.yaml"
-    values.write_text(yaml.safe_dump({"image": {"repository": "example.com/lamina"}, "config": config}))
+    values.write_text(yaml.safe_dump({"image": {"repository": "example.com/lamina", "tag": "v1"}, "config": config}))
     chart = str(ROOT / "deploy/helm/lamina")
     reported = helm("template", "lamina", chart, "--namespace", "lamina-system", "--values", str(values))
     assert (reported.returncode == 0) == (reported.stderr == "")

@@ -6,7 +6,7 @@ from typing import Annotated
 import typer
 import yaml
 
-from lamina import configuration
+from lamina import __version__, configuration
 from lamina.cli.connection import with_cluster
 from lamina.cli.options import Kubeconfig
 from lamina.errors import BadInput
@@ -102,9 +102,11 @@ def scheduler_config(
     write(out, text.encode(), "--out")
 
 
-def _manifests(values: dict[str, object], version: str, *, keep_configuration: bool = False) -> str:
+def _manifests(
+    values: dict[str, object], version: str, *, keep_configuration: bool = False, own: str = __version__
+) -> str:
     """The objects in YAML. To keep the configuration of the cluster, the ConfigMap is left out."""
-    documents = [namespace(), *definitions(), *objects(values, parse_version(version))]
+    documents = [namespace(), *definitions(), *objects(values, parse_version(version), own)]
     documents = [each for each in documents if not (keep_configuration and is_configuration(each))]
     return yaml_documents(documents)
 

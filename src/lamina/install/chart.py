@@ -5,6 +5,7 @@ with their schema, its dashboards and its rules are written by `make deploy`. He
 or removes them; the controller keeps them up to date.
 """
 
+import re
 from collections.abc import Iterable, Mapping
 from pathlib import Path
 from typing import Any
@@ -24,11 +25,20 @@ _FOLDER = Path(__file__).parent / "chart"
 _FOR_HELM = ("templates/checks.yaml", "templates/NOTES.txt", "templates/tests/")
 """What `lamina install` checks and says by itself, and what `helm test` runs."""
 _LAST = frozenset({"Deployment", "DaemonSet"})
+SOURCES = "0.0.0"
+"""What has no version of its own: files in deploy/, which do not change with each commit."""
 
 
 def chart() -> dict[str, str]:
-    """The chart's files, by path."""
-    return {str(path.relative_to(_FOLDER)): path.read_text() for path in sorted(_FOLDER.rglob("*")) if path.is_file()}
+    """The chart's files, by path. In the sources, the chart has no version; this one has ours."""
+    files = {str(path.relative_to(_FOLDER)): path.read_text() for path in sorted(_FOLDER.rglob("*")) if path.is_file()}
+    ours = f"version: {chart_version(__version__)}\nappVersion: {__version__}\n"
+    return files | {"Chart.yaml": files["Chart.yaml"].replace(f"version: {SOURCES}\n", ours)}
+
+
+def chart_version(version: str) -> str:
+    """A version of Lamina in the form that Helm requires: 0.2.0-dev.42+g1a2b3c4 for 0.2.0.dev42+g1a2b3c4."""
+    return re.sub(r"\.?(dev|rc)(\d+)", r"-\1.\2", version)
 
 
 def namespace() -> Object:
@@ -46,12 +56,13 @@ def definitions() -> list[Object]:
     return [crd | {"metadata": crd["metadata"] | {"labels": labels()}} for crd in custom_resource_definitions()]
 
 
-def objects(values: Mapping[str, Any], version: Version) -> list[Object]:
-    """All objects but the namespace and the CRDs, those that make pods last. `values` are plain data."""
+def objects(values: Mapping[str, Any], version: Version, own: str = __version__) -> list[Object]:
+    """All objects but the namespace and the CRDs, those that make pods last. `values` are plain data, and `own` is
+    Lamina's version."""
     files = chart()
     data = {
         "Values": values,
-        "Chart": {"Name": "lamina", "Version": __version__, "AppVersion": __version__},
+        "Chart": {"Name": "lamina", "Version": chart_version(own), "AppVersion": own},
         "Release": {"Name": "lamina", "Namespace": NAMESPACE, "Service": "lamina"},
         "Capabilities": {"KubeVersion": {"Version": "v" + ".".join(map(str, version))}},
         "Files": {"Get": files.__getitem__},

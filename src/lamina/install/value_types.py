@@ -6,6 +6,17 @@ from msgspec import Meta, Struct
 
 Name = Annotated[str, Meta(description="a name, or an empty text")]
 Text = Annotated[str, Meta(min_length=1, description="a text that is not empty")]
+Repository = Annotated[
+    str,
+    Meta(
+        pattern="^([^/@:]+(:[0-9]+)?/)?[^@:]+$",
+        description="a name such as REGISTRY/lamina; image.tag or image.digest names the image in it",
+    ),
+]
+Digest = Annotated[
+    str,
+    Meta(pattern="^(sha256:[0-9a-f]{64})?$", description="sha256: and 64 digits from 0 to f, or an empty text"),
+]
 Count = Annotated[int, Meta(ge=1, description="a whole number from 1 on")]
 Switch = Annotated[bool, Meta(description="true or false")]
 Port = Annotated[int, Meta(ge=1, le=65535, description="a whole number from 1 to 65535")]

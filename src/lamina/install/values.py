@@ -22,6 +22,7 @@ from lamina.install.scheduler_config import EXTENDER_URL, ExtenderAccess
 from lamina.install.value_types import (
     Component,
     Count,
+    Digest,
     DnsPolicy,
     Labels,
     LogLevel,
@@ -29,6 +30,7 @@ from lamina.install.value_types import (
     Object,
     Objects,
     Port,
+    Repository,
     Switch,
     Text,
     Url,
@@ -39,8 +41,9 @@ from lamina.install.value_types import (
 class Image(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     """The image of controller, agent and tools."""
 
-    repository: Annotated[Text, Meta(title="Repository of the image, without the tag")] = "lamina"
-    tag: Annotated[Name, Meta(title="Tag of the image. Defaults to this release")] = ""
+    repository: Annotated[Repository, Meta(title="Repository of the image, without tag and digest")] = "lamina"
+    tag: Annotated[Name, Meta(title="Tag of the image. Defaults to the chart's version, with _ for +")] = ""
+    digest: Annotated[Digest, Meta(title="Digest of the image. If set, the tag does not matter")] = ""
     pullPolicy: Annotated[
         str, Meta(pattern="^(Always|IfNotPresent|Never)$", description="Always, IfNotPresent or Never",
                   title="Image pull policy")

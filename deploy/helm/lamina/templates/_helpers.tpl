@@ -36,8 +36,9 @@ app.kubernetes.io/name: lamina, app.kubernetes.io/instance: {{ .Release.Name | t
 { {{- include "lamina.ofPods" (index . 0) }}, app.kubernetes.io/component: {{ index . 1 }}}
 {{- end }}
 
+{{/* A tag may not contain the plus sign of a version between releases. */}}
 {{- define "lamina.image" -}}
-{{ print .Values.image.repository ":" (.Values.image.tag | default .Chart.AppVersion) | toJson }}
+{{ if .Values.image.digest }}{{ print .Values.image.repository "@" .Values.image.digest | toJson }}{{ else }}{{ print .Values.image.repository ":" (.Values.image.tag | default (.Chart.AppVersion | replace "+" "_")) | toJson }}{{ end }}
 {{- end }}
 
 {{/* Of probes at the address of metrics. kubelet does not verify certificates. */}}
