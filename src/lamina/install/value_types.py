@@ -17,6 +17,9 @@ Digest = Annotated[
     str,
     Meta(pattern="^(sha256:[0-9a-f]{64})?$", description="sha256: and 64 digits from 0 to f, or an empty text"),
 ]
+PullPolicy = Annotated[
+    str, Meta(pattern="^(Always|IfNotPresent|Never)$", description="Always, IfNotPresent or Never")
+]  # fmt: skip
 Count = Annotated[int, Meta(ge=1, description="a whole number from 1 on")]
 Switch = Annotated[bool, Meta(description="true or false")]
 Port = Annotated[int, Meta(ge=1, le=65535, description="a whole number from 1 to 65535")]

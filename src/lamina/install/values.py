@@ -30,6 +30,7 @@ from lamina.install.value_types import (
     Object,
     Objects,
     Port,
+    PullPolicy,
     Repository,
     Switch,
     Text,
@@ -44,10 +45,7 @@ class Image(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     repository: Annotated[Repository, Meta(title="Repository of the image, without tag and digest")] = "lamina"
     tag: Annotated[Name, Meta(title="Tag of the image. Defaults to the chart's version, with _ for +")] = ""
     digest: Annotated[Digest, Meta(title="Digest of the image. If set, the tag does not matter")] = ""
-    pullPolicy: Annotated[
-        str, Meta(pattern="^(Always|IfNotPresent|Never)$", description="Always, IfNotPresent or Never",
-                  title="Image pull policy")
-    ] = "IfNotPresent"  # fmt: skip
+    pullPolicy: Annotated[PullPolicy, Meta(title="Image pull policy")] = "IfNotPresent"
     pullSecrets: Annotated[Objects, Meta(title="Image pull secrets, as `[{name: NAME}]`")] = ()
 
 
