@@ -27,6 +27,8 @@ from tests.cluster.components.node import RealNode
 LAMINA = (sys.executable, "-m", "lamina")
 SOURCES = os.pathsep.join(str(Path(package.__file__).parents[1]) for package in (lamina, lamina_lab))
 """Where Python finds both distributions."""
+ENVIRONMENT = {"PATH": "/usr/bin:/bin", "HOME": "/root", "PYTHONPATH": SOURCES}
+"""What programs of Lamina see."""
 EXTENDER_PORT, ADMISSION_PORT = 8080, 8443
 EXTENDER = f"127.0.0.1:{EXTENDER_PORT}"
 LEADER_PROXY = Path(__file__).with_name("leader_proxy.py")
@@ -84,7 +86,7 @@ class Processes:
 
     def _daemon(self, name: str, command: list[str | Path]) -> Daemon:
         """A program of the control plane's sandbox."""
-        return Daemon(self._cluster.control.sandbox, name, command, self.environment, self._folder / f"{name}.log")
+        return Daemon(self._cluster.control.sandbox, name, command, ENVIRONMENT, self._folder / f"{name}.log")
 
     @property
     def controller(self) -> Daemon:
@@ -92,20 +94,15 @@ class Processes:
         (found,) = self.controllers
         return found
 
-    @property
-    def environment(self) -> dict[str, str]:
-        """What programs of Lamina see."""
-        return {"PATH": "/usr/bin:/bin", "HOME": "/root", "PYTHONPATH": SOURCES}
-
     def _agent(self, node: RealNode) -> Daemon:
         words = ["agent", "--node", node.name, "--kubeconfig", self._cluster.control.kubeconfig]
         words += ["--driver-dir", node.gpus.driver, *self._of_claims]
-        environment = self.environment | node.gpus.environment
+        environment = ENVIRONMENT | node.gpus.environment
         return Daemon(node.sandbox, "agent", [*LAMINA, *words], environment, self._folder / f"agent-{node.name}.log")
 
     def _mps(self, node: RealNode) -> Daemon:
         words = ["mps", "--mps-control", node.gpus.driver / "nvidia-cuda-mps-control"]
-        environment = self.environment | node.gpus.environment
+        environment = ENVIRONMENT | node.gpus.environment
         return Daemon(node.sandbox, "mps", [*LAMINA, *words], environment, self._folder / f"mps-{node.name}.log")
 
     @property

@@ -17,7 +17,7 @@ from typing import Any
 from tests.cluster import observation
 from tests.cluster.components.cluster import RealCluster
 from tests.cluster.components.commands import Unavailable
-from tests.cluster.components.processes import Processes
+from tests.cluster.components.processes import ENVIRONMENT, SOURCES, Processes
 from tests.cluster.hostile.components import MAX_MIB, changes, programs
 from tests.cluster.hostile.fairness import Fairness, Work
 from tests.cluster.hostile.tenant import NAMESPACE, Tenant, attack_pod
@@ -171,8 +171,7 @@ class HostileSoak:
     def _plant(self) -> None:
         control = self._cluster.control
         words = [sys.executable, "-m", "tests.hostile_objects.planting", control.kubeconfig]
-        path = f"{self._lamina.environment['PYTHONPATH']}{os.pathsep}{ROOT}"
-        environment = self._lamina.environment | {"PYTHONPATH": path}
+        environment = ENVIRONMENT | {"PYTHONPATH": f"{SOURCES}{os.pathsep}{ROOT}"}
         seed = str(self._random.randrange(1 << 32))
         with suppress(Unavailable):
             said = control.sandbox.run(*words, seed, str(ODD_OBJECTS), env=environment, timeout=120)

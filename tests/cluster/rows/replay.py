@@ -1,14 +1,7 @@
-"""Lamina on a cluster as the scenarios ask it: the rows' own tests run against it as against a lab.
-
-Of the seeds' manifests nothing is changed but the images, which are nowhere to be pulled from here.
-"""
+"""One Lamina on a cluster for all rows of the documents, whose tests run against it as against a lab."""
 
 import functools
 import json
-import re
-import subprocess
-import sys
-from pathlib import Path
 from typing import Any
 
 from lamina.configuration import CONFIG_MAP, CONFIG_MAP_KEY, CONFIG_MAP_NAMESPACE
@@ -17,14 +10,11 @@ from lamina.ports.kube import CLUSTER_POLICIES
 from lamina_lab import simgpu
 from lamina_lab.cluster import operator_objects
 from tests.cluster.components.cluster import RealCluster
-from tests.cluster.components.own_images import WORKLOAD
-from tests.cluster.components.processes import LAMINA, Processes
-from tests.cluster.components.sandboxes import Sandbox
-from tests.scenarios.labs import Cluster, Object
+from tests.cluster.components.processes import Processes
+from tests.cluster.kubernetes import Kubernetes
 from tests.scenarios.rows import Rows
 from tests.waiting import wait_until
 
-IMAGE = re.compile(r"""("?\bimage"?: *)("[^"]*"|[^\s,}]+)""")
 MACHINE = {"driver": "550.54.15", "cuda": "12.4"}
 """Of a node whose document names no driver."""
 FRESH = {"spec": {"devicePlugin": None, "mig": {"strategy": "none"}}}
@@ -32,12 +22,11 @@ LABELS = ("nvidia.com/device-plugin.config", "nvidia.com/mig.config")
 MANAGED = ("default", "kube-node-lease", "kube-public", "kube-system")
 
 
-class Replay(Cluster):
+class Replay(Kubernetes):
     """Lamina with one agent, on the first node, whose GPUs may be others for each group of rows."""
 
     def __init__(self, cluster: RealCluster) -> None:
-        self._cluster, self._node = cluster, cluster.nodes[0]
-        self.node = self._node.name
+        super().__init__(cluster)
         self._processes = Processes(cluster, nodes=[self._node])
         for name in (operator_objects.NAMESPACE, CONFIG_MAP_NAMESPACE):
             self.apply(json.dumps({"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": name}}))
@@ -58,50 +47,6 @@ class Replay(Cluster):
 
         wait_until(made, lambda: "the API server does not serve ClusterPolicy")
 
-    def kubectl(self, *arguments: str, stdin: str | None = None, check: bool = True) -> str:
-        control, binaries = self._cluster.control, self._cluster.binaries
-        command = [str(binaries["kubectl"]), "--kubeconfig", str(control.kubeconfig), *arguments]
-        command += ["--cache-dir", str(control.folder / "kubectl")] if "--" not in arguments else []
-        done = self._run(control.sandbox, command, stdin)
-        if check:
-            assert done.returncode == 0, f"kubectl {' '.join(arguments)}: {done.stderr}"
-            return done.stdout
-        return done.stdout + done.stderr
-
-    def program(self, name: str, folder: Path) -> list[str]:
-        control, sandbox = self._cluster.control, self._cluster.control.sandbox
-        environment = self._cluster.binaries.environment | self._processes.environment
-        command = {
-            "kubectl": [self._cluster.binaries["kubectl"], "--kubeconfig", control.kubeconfig],
-            "lamina": ["env", f"KUBECONFIG={control.kubeconfig}", *LAMINA],
-            "nvidia-smi": [sys.executable, "-m", "lamina_lab.smi"],
-        }[name]
-        if name == "nvidia-smi":
-            sandbox, environment = self._node.sandbox, environment | self._node.gpus.environment
-        words = sandbox.command("sh", "-c", 'cd "$0" && exec "$@"', folder, *command)
-        return ["env", "-i", *(f"{key}={value}" for key, value in environment.items()), *words]
-
-    def lamina(self, *arguments: str) -> subprocess.CompletedProcess[str]:
-        control = self._cluster.control
-        setting = f"KUBECONFIG={control.kubeconfig}"
-        return self._run(control.sandbox, ["env", setting, *LAMINA, *arguments])
-
-    def _run(self, sandbox: Sandbox, command: list[str], stdin: str | None = None) -> subprocess.CompletedProcess[str]:
-        words = sandbox.command(*command)
-        environment = self._cluster.binaries.environment | self._processes.environment
-        return subprocess.run(
-            words, input=stdin or "", capture_output=True, text=True, env=environment, timeout=120, check=False
-        )
-
-    def ask(self, method: str, path: str) -> Object:
-        return self._cluster.control.api.ask(method, path)
-
-    def runnable(self, text: str) -> str:
-        return IMAGE.sub(rf'\g<1>"{WORKLOAD}"', text)
-
-    def apply(self, manifest: str) -> None:
-        super().apply(self.runnable(manifest))
-
     def end_pods(self, grace_s: int = 1) -> None:
         """By force once kubelet has reported that containers have ended: it takes ten seconds more to remove a pod.
 
@@ -113,23 +58,6 @@ class Replay(Cluster):
         wait_until(lambda: not tasks(), lambda: f"containers stay: {tasks()}")
         wait_until(lambda: not any(map(runs_containers, self.pods())), lambda: "kubelet reports no end")
         super().end_pods(0)
-
-    def metrics(self, part: str) -> str:
-        at = {"controller": (self._cluster.control.sandbox, 8080), self.node: (self._node.sandbox, 9394)}
-        sandbox, port = at[part]
-        return sandbox.run("curl", "-sf", f"http://127.0.0.1:{port}/metrics")
-
-    @property
-    def machine(self) -> Path:
-        return self._node.gpus.machine
-
-    def on_node(self, *command: str) -> str:
-        """What a program prints on the node, outside of containers."""
-        return self._node.sandbox.run(*command, env=self._node.gpus.environment | self._processes.environment)
-
-    def file_of_node(self, path: str | Path) -> Path:
-        """Where the machine has a file of the node."""
-        return Path(f"/proc/{self._node.sandbox.pid}/root{path}")
 
     def configure(self, text: str) -> None:
         """Put another configuration of Lamina in force."""
