@@ -4,8 +4,8 @@ import json
 from random import Random
 from typing import Any
 
-from tests.cluster.claims import claim, exactly
 from tests.cluster.queries import pod
+from tests.scenarios.resource_claims import MIG_CLASS, amounts, claim, exactly, selecting
 
 Object = dict[str, Any]
 LIST = {"apiVersion": "v1", "kind": "List"}
@@ -27,12 +27,9 @@ PROFILES = {"soak-mig": "1g.5gb", "soak-large-mig": "3g.20gb"}
 
 def claim_templates() -> list[Object]:
     """The ResourceClaimTemplates of workloads with claims."""
-    requests = {
-        name: exactly(**({"capacity": {"requests": amounts}} if amounts else {})) for name, amounts in CLAIMS.items()
-    }
+    requests = {name: exactly(**amounts(**wanted)) for name, wanted in CLAIMS.items()}
     for name, profile in PROFILES.items():
-        selects = {"cel": {"expression": f"device.attributes['gpu.nvidia.com'].profile == '{profile}'"}}
-        requests[name] = exactly("mig.nvidia.com", selectors=[selects])
+        requests[name] = exactly(MIG_CLASS, **selecting(f"gpu.profile == '{profile}'"))
     claims = [claim(name, request) for name, request in requests.items()]
     return [each | {"kind": "ResourceClaimTemplate", "spec": {"spec": each["spec"]}} for each in claims]
 

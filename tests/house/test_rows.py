@@ -18,12 +18,12 @@ ROWS = (
 )
 
 
-LAB, CLUSTER = ROOT / "tests" / "scenarios", ROOT / "tests" / "cluster" / "rows"
+LAB, CLUSTER = ROOT / "tests" / "scenarios", ROOT / "tests" / "cluster"
 
 
 def taken_by(runner: Path) -> set[str]:
     """The names of the tests that a runner has of its own, takes by name or takes from the table."""
-    text = "\n".join(path.read_text() for path in runner.glob("test_*.py"))
+    text = "\n".join(path.read_text() for path in runner.rglob("test_*.py"))
     own = re.findall(r"^(?:def )?(test_\w+)(?:\(| =)", text, re.MULTILINE)
     by_name = re.findall(r"(?<=\.)test_s\d_\w+", text)
     whole = re.findall(r'update\(TABLE\["([^"]+)"\]\.tests', text)

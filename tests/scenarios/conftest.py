@@ -34,11 +34,12 @@ def labs_of_tests() -> Iterator[StartLab]:
     environment = os.environ | {"LAMINA_LABS": str(root)}
     names: list[str] = []
 
-    def start(name: str, *options: str, config: str | None = None) -> Lab:
+    def start(name: str, *options: str, config: str = "", machines: str = "") -> Lab:
         names.append(name)
-        if config is not None:
-            (root / f"{name}.yaml").write_text(config)
-            options = (*options, "--config", str(root / f"{name}.yaml"))
+        for option, text in (("config", config), ("machines", machines)):
+            if text:
+                (root / f"{name}-{option}.yaml").write_text(text)
+                options = (*options, f"--{option}", str(root / f"{name}-{option}.yaml"))
         result = lamina("lab", "up", "--name", name, *options, environment=environment)
         assert result.returncode == 0, result.stderr
         return Lab(name, root, root / name / "kubeconfig", kubectl)
@@ -55,7 +56,7 @@ def labs_of_tests() -> Iterator[StartLab]:
 def served(start_lab: StartLab, request: pytest.FixtureRequest) -> Lab:
     """One node as the document of the module's `ROWS` sets it up."""
     rows = request.module.ROWS
-    found = start_lab("rows", *rows.options, config=rows.config or None)
+    found = start_lab("rows", *rows.options, config=rows.config, machines=rows.machines)
     rows.set_up(found)
     return found
 

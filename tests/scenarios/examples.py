@@ -3,22 +3,23 @@
 import json
 from pathlib import Path
 
-from tests.scenarios.labs import Lab
+from tests.scenarios.labs import Cluster, Lab
 
 EXAMPLES = Path(__file__).resolve().parents[2] / "examples"
 
 
-def apply(lab: Lab, name: str) -> None:
-    lab.kubectl("apply", "-f", str(EXAMPLES / f"{name}.yaml"))
+def apply(lab: Cluster, name: str) -> None:
+    lab.apply((EXAMPLES / f"{name}.yaml").read_text())
 
 
-def smi(lab: Lab, pod: str, *more: str) -> str:
+def smi(lab: Cluster, pod: str, *more: str) -> str:
     return lab.kubectl("exec", pod, *more, "--", "nvidia-smi")
 
 
-def running(lab: Lab, pod: str) -> None:
-    said = lab.kubectl("wait", "--for=condition=Ready", f"pod/{pod}", "--timeout=110s", check=False)
-    assert "condition met" in said, f"{said}\n{lab.described()}"
+def running(lab: Cluster, *pods: str) -> None:
+    names = [f"pod/{name}" for name in pods]
+    said = lab.kubectl("wait", "--for=condition=Ready", *names, "--timeout=110s", check=False)
+    assert said.count("condition met") == len(pods), f"{said}\n{lab.described()}"
 
 
 def grant_of(lab: Lab, pod: str) -> dict[str, object]:

@@ -11,6 +11,9 @@ from typing import NamedTuple
 
 from tests.scenarios import (
     cce,
+    claim_manifests,
+    claim_shares,
+    claims_on_demand,
     mig_labels,
     mig_sharing,
     mps,
@@ -22,6 +25,17 @@ from tests.scenarios import (
 )
 from tests.scenarios.examples import EXAMPLES
 from tests.scenarios.labs import Cluster
+from tests.scenarios.resource_claims import offered
+
+V1ALPHA1 = EXAMPLES / "configuration" / "v1alpha1"
+V100_AND_A100 = """
+dra: true
+nodes:
+- name: node-0
+  gpus: [{model: V100-SXM2-32GB, count: 2}]
+- name: node-1
+  gpus: [{model: A100-SXM4-40GB, count: 1}]
+"""
 
 
 class Rows(NamedTuple):
@@ -31,6 +45,8 @@ class Rows(NamedTuple):
     config: str = ""
     set_up: Callable[[Cluster], None] = lambda cluster: None
     """What the document does before its pods come."""
+    machines: str = ""
+    """Those of a lab with more than a node and its GPUs."""
 
     @property
     def tests(self) -> dict[str, object]:
@@ -40,7 +56,12 @@ class Rows(NamedTuple):
     @property
     def options(self) -> tuple[str, ...]:
         """Of `lamina lab up`."""
-        return "--gpu", self.gpu, "--gpus-per-node", str(self.count)
+        return () if self.machines else ("--gpu", self.gpu, "--gpus-per-node", str(self.count))
+
+
+def of_claims(document: ModuleType, machines: str, config: str = "") -> Rows:
+    """Tests of ResourceClaims. The test cluster has two nodes with two A100 of 40 GB each for all of them."""
+    return Rows(document, "A100-PCIE-40GB", config=config, set_up=offered, machines=machines)
 
 
 TABLE = {
@@ -53,6 +74,13 @@ TABLE = {
     "S2 MPS": Rows(mps, "A100-PCIE-40GB", set_up=mps.share_by_mps),
     "S3": Rows(nvidia_config, "A100-SXM4-80GB", 8),
     "S4": Rows(vgpu_scheduler, "V100-PCIE-32GB"),
+    "claims": of_claims(claim_shares, (EXAMPLES / "lab-dra.yaml").read_text()),
+    "claims on demand": of_claims(
+        claims_on_demand,
+        (EXAMPLES / "lab-dra-binding.yaml").read_text(),
+        (V1ALPHA1 / "mig-for-claims.yaml").read_text(),
+    ),
+    "claims of others": of_claims(claim_manifests, V100_AND_A100, (V1ALPHA1 / "by-claim.yaml").read_text()),
 }
 SCALED = "devicePlugin:\n  deviceMemoryScaling: 3.0\n"
 """As helm's `--set devicePlugin.deviceMemoryScaling=3.0` in the document of S4."""

@@ -1,14 +1,13 @@
 """Pods in the dialects of others that are served by claims that Lamina generates, in the lab."""
 
 from collections.abc import Iterator
-from typing import Any
 
 import pytest
 
 from tests.scenarios.conftest import StartLab
-from tests.scenarios.examples import EXAMPLES, apply, running, smi
+from tests.scenarios.examples import EXAMPLES, apply, running
 from tests.scenarios.labs import Lab
-from tests.scenarios.resource_claims import OUT_OF_MEMORY, allocate
+from tests.scenarios.resource_claims import OUT_OF_MEMORY, allocate, claims, seen, without_claims
 from tests.waiting import wait_until
 
 CONFIG = EXAMPLES / "configuration" / "v1alpha1" / "by-claim.yaml"
@@ -25,11 +24,7 @@ def claim_lab(start_lab: StartLab) -> Lab:
 def lab(claim_lab: Lab) -> Iterator[Lab]:
     yield claim_lab
     claim_lab.delete_workloads()
-    wait_until(lambda: not found(claim_lab, "resourceclaims"), lambda: str(found(claim_lab, "resourceclaims")))
-
-
-def found(lab: Lab, plural: str) -> list[dict[str, Any]]:
-    return list(lab.read(f"/apis/resource.k8s.io/v1/namespaces/default/{plural}")["items"])
+    without_claims(claim_lab)
 
 
 def pod(name: str, resources: str, *annotations: str) -> str:
@@ -41,22 +36,6 @@ def pod(name: str, resources: str, *annotations: str) -> str:
     )
 
 
-def test_a_pod_of_hami_has_its_limits_by_a_claim(lab: Lab) -> None:
-    apply(lab, "dra/by-claim")
-    running(lab, "by-claim")
-    assert "0MiB /  4000MiB" in smi(lab, "by-claim")
-    assert allocate(lab, "by-claim", "main", 3000 * MIB, 2000 * MIB) == ["0", OUT_OF_MEMORY]
-    (claim,) = found(lab, "resourceclaims")
-    (template,) = found(lab, "resourceclaimtemplates")
-    assert claim["status"]["allocation"]["devices"]["results"][0]["consumedCapacity"]["cores"] == "30"
-    spec = lab.read("/api/v1/namespaces/default/pods/by-claim")["spec"]
-    assert spec["resourceClaims"] == [{"name": "lamina", "resourceClaimTemplateName": template["metadata"]["name"]}]
-    assert "nvidia.com/gpumem" not in spec["containers"][0]["resources"].get("limits", {})
-    assert lab.kubectl("get", "grants", "-o", "name") == ""
-    row = lab.lamina("pods").stdout.splitlines()[1]
-    assert "by-claim" in row and "4000 MiB" in row
-
-
 @pytest.mark.parametrize(
     ("name", "resources"),
     [
@@ -64,32 +43,30 @@ def test_a_pod_of_hami_has_its_limits_by_a_claim(lab: Lab) -> None:
         ("cce", "{volcano.sh/gpu-mem.128Mi: 32}"),
     ],
 )
-def test_pods_of_volcano_and_cce_too(lab: Lab, name: str, resources: str) -> None:
+def test_pods_of_volcano_and_cce_have_their_limits_by_claims(lab: Lab, name: str, resources: str) -> None:
     lab.apply(pod(name, resources))
     running(lab, name)
-    assert len(found(lab, "resourceclaims")) == 1 and lab.kubectl("get", "grants", "-o", "name") == ""
-    assert allocate(lab, name, "main", 3000 * MIB, 2000 * MIB) == ["0", OUT_OF_MEMORY]
+    assert len(claims(lab)) == 1 and lab.kubectl("get", "grants", "-o", "name") == ""
+    assert allocate(lab, name, 3000 * MIB, 2000 * MIB) == ["0", OUT_OF_MEMORY]
 
 
 def test_two_gpus_are_two_different_ones(lab: Lab) -> None:
     lab.apply(pod("two", "{nvidia.com/gpu: 2, nvidia.com/gpumem: 1000}"))
     running(lab, "two")
-    listed = lab.kubectl("exec", "two", "--", "nvidia-smi", "-L").splitlines()
-    assert len(listed) == len({*listed}) == 2
+    assert len(seen(lab, "two")) == len({*seen(lab, "two")}) == 2
 
 
 def test_a_pod_that_no_claim_can_express_is_refused_with_the_reason(lab: Lab) -> None:
     manifest = pod("percent", "{nvidia.com/gpu: 1, nvidia.com/gpumem-percentage: 30}")
     answer = lab.kubectl("apply", "-f", "-", stdin=manifest, check=False)
     assert 'lamina.dev/by-claim: a ResourceClaim cannot express container "main": a percentage of memory' in answer
-    assert found(lab, "resourceclaims") == []
+    assert claims(lab) == []
 
 
 def test_equal_pods_share_a_template_and_others_have_another(lab: Lab) -> None:
     for name, memory in (("one", 1000), ("same", 1000), ("more", 2000)):
         lab.apply(pod(name, f"{{nvidia.com/gpu: 1, nvidia.com/gpumem: {memory}}}"))
-    for name in ("one", "same", "more"):
-        running(lab, name)
+    running(lab, "one", "same", "more")
     specs = [lab.read(f"/api/v1/namespaces/default/pods/{name}")["spec"] for name in ("one", "same", "more")]
     names = [spec["resourceClaims"][0]["resourceClaimTemplateName"] for spec in specs]
     assert names[0] == names[1] != names[2]
@@ -98,4 +75,4 @@ def test_equal_pods_share_a_template_and_others_have_another(lab: Lab) -> None:
 def test_a_pod_that_does_not_ask_is_served_by_the_device_plugin(lab: Lab) -> None:
     apply(lab, "memory-limit")
     wait_until(lambda: lab.kubectl("get", "grants", "-o", "name") != "", lambda: lab.kubectl("get", "pods"))
-    assert found(lab, "resourceclaims") == []
+    assert claims(lab) == []

@@ -8,7 +8,7 @@ import pytest
 from tests.scenarios.conftest import StartLab
 from tests.scenarios.examples import EXAMPLES, apply, running, smi
 from tests.scenarios.labs import Lab
-from tests.scenarios.resource_claims import OUT_OF_MEMORY, allocate
+from tests.scenarios.resource_claims import GIB, OUT_OF_MEMORY, allocate, devices, listed, names, seen, without_claims
 from tests.waiting import wait_until
 
 CONFIG = EXAMPLES / "configuration" / "v1alpha1" / "gpu-by-claim.yaml"
@@ -26,17 +26,7 @@ def extended_lab(start_lab: StartLab) -> Lab:
 def lab(extended_lab: Lab) -> Iterator[Lab]:
     yield extended_lab
     extended_lab.delete_workloads()
-    wait_until(lambda: not claims(extended_lab), lambda: extended_lab.kubectl("get", "resourceclaims", "-o", "yaml"))
-
-
-def devices(lab: Lab) -> list[str]:
-    slices = lab.read("/apis/resource.k8s.io/v1/resourceslices")["items"]
-    return [device["name"] for each in slices for device in each["spec"]["devices"]]
-
-
-def claims(lab: Lab) -> list[str]:
-    found = lab.read("/apis/resource.k8s.io/v1/namespaces/default/resourceclaims")["items"]
-    return [each["metadata"]["name"] for each in found]
+    without_claims(extended_lab)
 
 
 def scheduled(lab: Lab, pod: str) -> str:
@@ -48,7 +38,7 @@ def scheduled(lab: Lab, pod: str) -> str:
 def test_a_plain_pod_gets_a_whole_gpu_by_a_claim(lab: Lab) -> None:
     apply(lab, "dra/gpu-by-count")
     running(lab, "gpu-by-count")
-    (claim,) = claims(lab)
+    (claim,) = names(lab)
     assert claim.startswith("gpu-by-count-extended-resources-")
     assert re.search(r" 0MiB / (32768|40960)MiB", smi(lab, "gpu-by-count"))
     row = lab.lamina("pods").stdout.splitlines()[1].split()
@@ -65,8 +55,7 @@ def test_a_pod_without_a_free_gpu_waits_for_the_end_of_another(lab: Lab) -> None
     wait_until(lambda: "2 cannot allocate all claims" in scheduled(lab, pods[2]), lambda: scheduled(lab, pods[2]))
     lab.kubectl("delete", "pod", pods[0], "--grace-period=1")
     running(lab, pods[2])
-    seen = [lab.kubectl("exec", pod, "--", "nvidia-smi", "-L") for pod in pods[1:]]
-    assert seen[0] != seen[1]
+    assert seen(lab, pods[1]) != seen(lab, pods[2])
 
 
 def partitioned(lab: Lab) -> None:
@@ -78,15 +67,15 @@ def test_a_class_serves_mig_devices_by_their_profile(lab: Lab) -> None:
     partitioned(lab)
     apply(lab, "dra/mig-by-profile")
     running(lab, "mig-by-profile")
-    listed = lab.kubectl("exec", "mig-by-profile", "--", "nvidia-smi", "-L")
-    assert listed.count("MIG 1g.5gb") == 2, listed
+    assert listed(lab, "mig-by-profile").count("MIG 1g.5gb") == 2
 
 
 def test_containers_share_a_mig_device_by_mps(lab: Lab) -> None:
     partitioned(lab)
     apply(lab, "dra/mig-mps")
     running(lab, "mig-mps-claim")
-    gib = 1 << 30
     for container in ("one", "two"):
-        assert allocate(lab, "mig-mps-claim", container, gib, gib) == ["0", OUT_OF_MEMORY], "a context takes the rest"
-        assert "MIG 1g.5gb" in lab.kubectl("exec", "mig-mps-claim", "-c", container, "--", "nvidia-smi", "-L")
+        assert allocate(lab, "mig-mps-claim", GIB, GIB, container=container) == ["0", OUT_OF_MEMORY], (
+            "a context takes the rest"
+        )
+        assert "MIG 1g.5gb" in listed(lab, "mig-mps-claim", container)

@@ -8,58 +8,38 @@ from contextlib import contextmanager
 
 import pytest
 
-from tests.scenarios.conftest import StartLab
-from tests.scenarios.examples import EXAMPLES, running
+from tests.scenarios.examples import EXAMPLES, running, smi
+from tests.scenarios.examples import apply as apply_example
 from tests.scenarios.labs import Lab, Object
-from tests.scenarios.resource_claims import ALLOCATE, OUT_OF_MEMORY, allocate
+from tests.scenarios.resource_claims import (
+    ALLOCATE,
+    GIB,
+    OUT_OF_MEMORY,
+    allocate,
+    amounts,
+    apply,
+    claim,
+    delete_claims,
+    exactly,
+    results,
+    share,
+    slices,
+    user,
+)
+from tests.scenarios.rows import TABLE
 from tests.waiting import wait_until
 
-GIB = 1 << 30
+ROWS = TABLE["claims"]
 MORE = {"limits.nvidia.com/gpumem": "6000"}
-CLAIM = """
-apiVersion: resource.k8s.io/v1
-kind: ResourceClaim
-metadata: {{name: {name}}}
-spec: {{devices: {{requests: [{{name: gpu, exactly: {exactly}}}]}}}}
----
-apiVersion: v1
-kind: Pod
-metadata: {{name: {name}}}
-spec:
-  restartPolicy: Never
-  resourceClaims: [{{name: gpu, resourceClaimName: {name}}}]
-  containers:
-  - name: main
-    image: ubuntu
-    command: [sleep, infinity]
-    resources: {{claims: [{{name: gpu}}]}}
-"""
-
-
-@pytest.fixture(scope="module")
-def claims_lab(start_lab: StartLab) -> Lab:
-    lab = start_lab("claims", "--machines", str(EXAMPLES / "lab-dra.yaml"))
-    wait_until(lambda: len(devices(lab)) == 2, lambda: lab.kubectl("get", "resourceslices", "-o", "yaml"))
-    return lab
 
 
 @pytest.fixture
-def lab(claims_lab: Lab) -> Iterator[Lab]:
-    yield claims_lab
-    claims_lab.kubectl("delete", "resourceclaimtemplates", "--all")
-    claims_lab.delete_workloads()
-    claims_lab.kubectl("delete", "resourceclaims", "--all")
-    wait_until(lambda: not claims(claims_lab), lambda: claims_lab.kubectl("get", "resourceclaims", "-o", "yaml"))
+def lab(served: Lab) -> Iterator[Lab]:
+    yield served
+    delete_claims(served)
 
 
-def claims(lab: Lab) -> list[str]:
-    found = lab.read("/apis/resource.k8s.io/v1/namespaces/default/resourceclaims")["items"]
-    return [each["metadata"]["name"] for each in found]
-
-
-def devices(lab: Lab) -> list[str]:
-    slices = lab.read("/apis/resource.k8s.io/v1/resourceslices")["items"]
-    return [device["name"] for each in slices for device in each["spec"]["devices"]]
+globals().update(ROWS.tests)
 
 
 @contextmanager
@@ -78,22 +58,18 @@ def holding(lab: Lab, pod: str, container: str, size: int) -> Iterator[None]:
         program.communicate()
 
 
-def made(lab: Lab, name: str, exactly: object) -> None:
-    lab.apply(CLAIM.format(name=name, exactly=json.dumps(exactly)))
+def made(lab: Lab, name: str, **requests: str) -> None:
+    share(lab, name, **requests)
     running(lab, name)
 
 
-def wants(cls: str = "gpu.nvidia.com", **amounts: str) -> Object:
-    return {"deviceClassName": cls} | ({"capacity": {"requests": amounts}} if amounts else {})
-
-
 def test_a_claim_with_limits_borrows_until_a_neighbor_needs_its_guarantee(lab: Lab) -> None:
-    lab.kubectl("apply", "-f", str(EXAMPLES / "dra" / "limits.yaml"))
+    apply_example(lab, "dra/limits")
     running(lab, "limited-claim")
-    assert allocate(lab, "limited-claim", "main", 20 * GIB, 4 * GIB) == ["0", OUT_OF_MEMORY]
-    made(lab, "neighbor", wants(memory="23Gi", cores="80"))
+    assert allocate(lab, "limited-claim", 20 * GIB, 4 * GIB) == ["0", OUT_OF_MEMORY]
+    made(lab, "neighbor", memory="23Gi", cores="80")
     with holding(lab, "limited-claim", "main", 20 * GIB):
-        assert allocate(lab, "neighbor", "main", 20 * GIB) == ["0"], "what is guaranteed is there"
+        assert allocate(lab, "neighbor", 20 * GIB) == ["0"], "what is guaranteed is there"
     lab.kubectl("delete", "pod", "limited-claim", "--grace-period=1")
 
 
@@ -107,57 +83,34 @@ def test_limits_that_a_claim_cannot_have_are_refused_in_the_pods_events(lab: Lab
     )
 
 
-def test_a_claim_of_4_gib_gets_out_of_memory_at_4_gib(lab: Lab) -> None:
-    made(lab, "four", wants(memory="4Gi"))
-    assert allocate(lab, "four", "main", 3 * GIB, 2 * GIB) == ["0", OUT_OF_MEMORY]
-
-
-def test_two_containers_share_the_limit_of_their_claim(lab: Lab) -> None:
-    lab.kubectl("apply", "-f", str(EXAMPLES / "dra" / "share.yaml"))
-    running(lab, "shared-claim")
-    assert allocate(lab, "shared-claim", "two", 3 * GIB) == ["0"], "nothing is taken yet"
-    with holding(lab, "shared-claim", "one", 2 * GIB):
-        assert allocate(lab, "shared-claim", "two", 3 * GIB, GIB) == [OUT_OF_MEMORY, "0"]
-
-
-def test_a_whole_gpu_is_the_claims_own_and_has_all_of_its_memory(lab: Lab) -> None:
-    lab.kubectl("apply", "-f", str(EXAMPLES / "dra" / "whole.yaml"))
-    running(lab, "whole-claim")
-    assert allocate(lab, "whole-claim", "main", 30 * GIB) == ["0"]
-    made(lab, "other", wants())
-    seen = [lab.kubectl("exec", pod, "--", "nvidia-smi", "-L") for pod in ("whole-claim", "other")]
-    assert [each.count("GPU-") for each in seen] == [1, 1] and seen[0] != seen[1]
-
-
 def test_a_container_has_the_limits_of_each_of_its_requests(lab: Lab) -> None:
-    lab.kubectl("apply", "-f", str(EXAMPLES / "dra" / "several.yaml"))
+    apply_example(lab, "dra/several")
     running(lab, "several-shares")
-    shown = lab.kubectl("exec", "several-shares", "-c", "both", "--", "nvidia-smi")
+    shown = smi(lab, "several-shares", "-c", "both")
     assert ("/  4096MiB" in shown, "/  8192MiB" in shown) == (True, True)
-    shown = lab.kubectl("exec", "several-shares", "-c", "one", "--", "nvidia-smi")
+    shown = smi(lab, "several-shares", "-c", "one")
     assert ("/  4096MiB" in shown, "/  8192MiB" in shown) == (True, False)
     with holding(lab, "several-shares", "one", 3 * GIB):
-        answers = [allocate(lab, "several-shares", "both", 2 * GIB, gpu=gpu) for gpu in (0, 1)]
+        answers = [allocate(lab, "several-shares", 2 * GIB, container="both", gpu=gpu) for gpu in (0, 1)]
     assert sorted(answers) == [["0"], [OUT_OF_MEMORY]], "they share the 4 GiB, and the other GPU has room"
 
 
 def test_a_container_may_use_several_claims(lab: Lab) -> None:
-    claims = CLAIM.split("---")
-    for name, amount in (("first", "3Gi"), ("second", "29Gi")):
-        lab.apply(claims[0].format(name=name, exactly=json.dumps(wants(memory=amount))))
-    pod = claims[1].format(name="first").replace("claims: [{name: gpu}]", "claims: [{name: gpu}, {name: more}]")
-    pod = pod.replace("resourceClaims: [", "resourceClaims: [{name: more, resourceClaimName: second}, ")
-    lab.apply(pod.replace("metadata: {name: first}", "metadata: {name: two-claims}"))
+    pod = user("two-claims", "first")
+    pod["spec"]["resourceClaims"].append({"name": "more", "resourceClaimName": "second"})
+    pod["spec"]["containers"][0]["resources"]["claims"].append({"name": "more"})
+    first, second = (exactly(**amounts(memory=memory)) for memory in ("3Gi", "29Gi"))
+    apply(lab, claim("first", first), claim("second", second), pod)
     running(lab, "two-claims")
-    assert allocate(lab, "two-claims", "main", 31 * GIB) == ["0"], "both claims have shares of one GPU"
+    assert allocate(lab, "two-claims", 31 * GIB) == ["0"], "both claims have shares of one GPU"
 
 
 def test_programs_of_a_claim_by_mps_have_limits_each(lab: Lab) -> None:
-    lab.kubectl("apply", "-f", str(EXAMPLES / "dra" / "mps.yaml"))
+    apply_example(lab, "dra/mps")
     running(lab, "mps-claim")
-    assert allocate(lab, "mps-claim", "two", 9 * GIB, 2 * GIB) == ["0", OUT_OF_MEMORY]
+    assert allocate(lab, "mps-claim", 9 * GIB, 2 * GIB, container="two") == ["0", OUT_OF_MEMORY]
     with holding(lab, "mps-claim", "one", 9 * GIB):
-        assert allocate(lab, "mps-claim", "two", 9 * GIB, 2 * GIB) == ["0", OUT_OF_MEMORY]
+        assert allocate(lab, "mps-claim", 9 * GIB, 2 * GIB, container="two") == ["0", OUT_OF_MEMORY]
     load = lab.kubectl("exec", "mps-claim", "-c", "one", "--", "gpu-load", "--seconds", "1")
     found = re.search(r"GPU 0: ([0-9.]+) %", load)
     assert found is not None and 25 <= float(found[1]) <= 51, load  # a busy machine takes some
@@ -168,45 +121,26 @@ def test_programs_of_a_claim_by_mps_have_limits_each(lab: Lab) -> None:
 def test_a_share_by_mps_keeps_its_limit(lab: Lab) -> None:
     config = {"apiVersion": "resource.nvidia.com/v1beta1", "kind": "GpuConfig", "sharing": {"strategy": "MPS"}}
     entry = {"opaque": {"driver": "gpu.nvidia.com", "parameters": config}}
-    text = CLAIM.format(name="mps-share", exactly=json.dumps(wants(memory="4Gi")))
-    claim, pod = text.split("---")
-    lab.apply(claim.rstrip()[: -len("}}")] + f", config: [{json.dumps(entry)}]}}}}\n---{pod}")
-    made(lab, "neighbor", wants(memory="4Gi"))
+    by_mps = claim("mps-share", exactly(**amounts(memory="4Gi")), config=[entry])
+    apply(lab, by_mps, user("mps-share", "mps-share"))
+    made(lab, "neighbor", memory="4Gi")
     running(lab, "mps-share")
-    assert allocate(lab, "mps-share", "main", 3 * GIB, 2 * GIB) == ["0", OUT_OF_MEMORY]
-    assert allocate(lab, "neighbor", "main", 3 * GIB, 2 * GIB) == ["0", OUT_OF_MEMORY]
-
-
-def test_claims_for_hamis_driver_work_unchanged(lab: Lab) -> None:
-    made(lab, "hami", wants("hami-core-gpu.project-hami.io", memory="4Gi", cores="30"))
-    assert allocate(lab, "hami", "main", 3 * GIB, 2 * GIB) == ["0", OUT_OF_MEMORY]
+    assert allocate(lab, "mps-share", 3 * GIB, 2 * GIB) == ["0", OUT_OF_MEMORY]
+    assert allocate(lab, "neighbor", 3 * GIB, 2 * GIB) == ["0", OUT_OF_MEMORY]
 
 
 def test_what_claims_have_is_free_again_when_their_pods_have_ended(lab: Lab) -> None:
-    made(lab, "first", wants(memory="30Gi"))
-    made(lab, "second", wants(memory="30Gi"))
+    made(lab, "first", memory="30Gi")
+    made(lab, "second", memory="30Gi")
     lab.kubectl("delete", "pods", "--all", "--grace-period=0", "--force")
     lab.kubectl("delete", "resourceclaims", "--all")
-    made(lab, "third", wants(memory="30Gi"))
-    made(lab, "fourth", wants(memory="30Gi"))
-    assert allocate(lab, "fourth", "main", 29 * GIB) == ["0"]
-
-
-def test_a_gpu_that_a_claim_has_takes_no_grants(lab: Lab) -> None:
-    made(lab, "claimed", wants(memory="1Gi"))
-
-    def modes() -> list[str]:
-        spec = lab.read("/apis/lamina.dev/v1alpha1/inventories/node-0")["spec"]
-        return [gpu.get("mode", "") for gpu in spec["gpus"]]
-
-    wait_until(lambda: modes() == ["", "timeslice"], modes)
-    lab.kubectl("apply", "-f", str(EXAMPLES / "whole-gpu.yaml"))
-    running(lab, "whole-gpu")
-    wait_until(lambda: devices(lab) == ["gpu-1"], lambda: devices(lab))
+    made(lab, "third", memory="30Gi")
+    made(lab, "fourth", memory="30Gi")
+    assert allocate(lab, "fourth", 29 * GIB) == ["0"]
 
 
 def test_pods_show_the_health_of_their_gpus_and_unhealthy_ones_are_not_allocated(lab: Lab) -> None:
-    made(lab, "claimed", wants(memory="1Gi"))
+    made(lab, "claimed", memory="1Gi")
 
     def health() -> Object:
         [container] = lab.read("/api/v1/namespaces/default/pods/claimed")["status"]["containerStatuses"]
@@ -214,8 +148,9 @@ def test_pods_show_the_health_of_their_gpus_and_unhealthy_ones_are_not_allocated
         return {key: resource.get(key) for key in ("health", "message")}
 
     def taints() -> list[Object]:
-        slices = lab.read("/apis/resource.k8s.io/v1/resourceslices")["items"]
-        return [taint for each in slices for device in each["spec"]["devices"] for taint in device.get("taints", ())]
+        return [
+            taint for each in slices(lab) for device in each["spec"]["devices"] for taint in device.get("taints", ())
+        ]
 
     well = {"health": "Healthy", "message": None}
     wait_until(lambda: health() == well, lambda: str(health()))
@@ -224,14 +159,14 @@ def test_pods_show_the_health_of_their_gpus_and_unhealthy_ones_are_not_allocated
     lost = {"health": "Unhealthy", "message": "the GPU does not answer NVML"}
     wait_until(lambda: health() == lost, lambda: str(health()))
     wait_until(lambda: [each["key"] for each in taints()] == ["gpu.nvidia.com/gpu-lost"], lambda: str(taints()))
-    made(lab, "next", wants(memory="1Gi"))
+    made(lab, "next", memory="1Gi")
     assert [each["device"] for each in results(lab, "next")] != [name]
     assert lab.lamina("lab", "fault", "restore", "--gpu", name.removeprefix("gpu-"), "--name", lab.name).returncode == 0
     wait_until(lambda: (health(), taints()) == (well, []), lambda: str((health(), taints())))
 
 
 def test_a_rule_evicts_the_pods_of_a_gpu_and_keeps_claims_away(lab: Lab) -> None:
-    made(lab, "claimed", wants(memory="1Gi"))
+    made(lab, "claimed", memory="1Gi")
     [name] = [each["device"] for each in results(lab, "claimed")]
     taint = {"key": "example.com/repair", "effect": "NoExecute"}
     spec = {"deviceSelector": {"pool": lab.node, "device": name}, "taint": taint}
@@ -240,35 +175,19 @@ def test_a_rule_evicts_the_pods_of_a_gpu_and_keeps_claims_away(lab: Lab) -> None
     wait_until(lambda: lab.phases() == {}, lambda: lab.kubectl("get", "pods"))
     done = "condition=EvictionInProgress=false"
     lab.kubectl("wait", f"--for={done}", "devicetaintrules/repair", "--timeout=30s")
-    made(lab, "other", wants(memory="1Gi"))
+    made(lab, "other", memory="1Gi")
     assert [each["device"] for each in results(lab, "other")] != [name]
     sentence = f"DeviceTaintRule repair taints 1 device of {lab.node} with example.com/repair:NoExecute"
     assert sentence in lab.lamina("doctor").stdout
-    lab.apply(CLAIM.format(name="whole", exactly=json.dumps(wants())))
+    share(lab, "whole")
     wait_until(lambda: sentence in lab.lamina("why", "whole").stdout, lambda: lab.lamina("why", "whole").stdout)
     lab.kubectl("delete", "devicetaintrules", "repair")
     running(lab, "whole")
     assert sentence not in lab.lamina("why", "whole").stdout + lab.lamina("doctor").stdout
 
 
-def results(lab: Lab, claim: str) -> list[Object]:
-    found = lab.read(f"/apis/resource.k8s.io/v1/namespaces/default/resourceclaims/{claim}")
-    listed: list[Object] = found["status"]["allocation"]["devices"]["results"]
-    return listed
-
-
-def test_the_first_alternative_that_there_is_counts(lab: Lab) -> None:
-    small, large = wants("mig.nvidia.com"), wants(memory="2Gi")
-    claim = CLAIM.replace("exactly: {exactly}", "firstAvailable: {exactly}")
-    alternatives = [{"name": "partition", **small}, {"name": "share", **large}]
-    lab.apply(claim.format(name="either", exactly=json.dumps(alternatives)))
-    running(lab, "either")
-    assert [each["request"] for each in results(lab, "either")] == ["gpu/share"]
-    assert allocate(lab, "either", "main", GIB, 2 * GIB) == ["0", OUT_OF_MEMORY]
-
-
 def test_commands_know_what_claims_hold(lab: Lab) -> None:
-    made(lab, "claimed", wants(memory="4Gi", cores="30"))
+    made(lab, "claimed", memory="4Gi", cores="30")
 
     def rows() -> list[Object]:
         listed: list[Object] = json.loads(lab.lamina("gpus", "-o", "json", "--sort", "granted").stdout)
@@ -276,6 +195,8 @@ def test_commands_know_what_claims_hold(lab: Lab) -> None:
 
     wait_until(lambda: rows()[0]["mode"] == "claims", lambda: str(rows()))
     first, second = rows()
+    gpus = lab.read(f"/apis/lamina.dev/v1alpha1/inventories/{lab.node}")["spec"]["gpus"]
+    assert [gpu.get("mode") for gpu in (gpus[first["index"]], gpus[second["index"]])] == ["timeslice", None]
     assert (first["memoryGrantedMib"], first["computeGrantedPercent"], first["pods"]) == (4096, 30, ["default/claimed"])
     assert (second["mode"], second["pods"]) == ("idle", [])
     listed = lab.lamina("pods").stdout.splitlines()
@@ -292,11 +213,11 @@ def test_a_quota_counts_what_claims_hold_and_stops_the_next(lab: Lab) -> None:
     quota = {"apiVersion": "v1", "kind": "ResourceQuota", "metadata": {"name": "team"}, "spec": spec}
     lab.apply(json.dumps(quota))
     try:
-        made(lab, "claimed", wants(memory="4Gi"))
+        made(lab, "claimed", memory="4Gi")
         used = ["default", "team", "nvidia.com/gpumem", "4096", "5000"]
         listed = lambda: [line.split() for line in lab.lamina("quotas").stdout.splitlines()]  # noqa: E731
         wait_until(lambda: used in listed(), lambda: str(listed()))
-        lab.apply(CLAIM.format(name="over", exactly=json.dumps(wants(memory="1Gi"))))
+        share(lab, "over", memory="1Gi")
         expected = "quota team allows 5000 of nvidia.com/gpumem; 4096 are used and claim default/over requests 1024"
         wait_until(
             lambda: expected in lab.kubectl("describe", "pod", "over"), lambda: lab.kubectl("describe", "pod", "over")

@@ -7,13 +7,15 @@ import pytest
 
 from lamina.install.names import AGENT
 from lamina.install.rights import CLAIMS_CLUSTER
-from tests.cluster.claims import API, CLASS, GIB, allocate, delete_claims, devices, missing, share
+from tests.cluster.claims import delete_claims, missing, offered
 from tests.cluster.components.cluster import RealCluster
 from tests.cluster.components.commands import Unavailable
 from tests.cluster.components.installation import Installation
 from tests.cluster.installed.queries import NAMESPACE, parts, reported, rolled_out, whole
-from tests.cluster.queries import delete_pods, running
-from tests.waiting import wait_until
+from tests.cluster.kubernetes import Kubernetes
+from tests.cluster.queries import delete_pods
+from tests.scenarios import claim_shares
+from tests.scenarios.resource_claims import API, CLASS, MIG_CLASS
 
 GROUP, FORBIDDEN = ".resource.k8s.io", 403
 RARE = {"update resourceslices.resource.k8s.io", "delete resourceslices.resource.k8s.io"}
@@ -38,7 +40,7 @@ def serving(cluster: RealCluster, both: Installation) -> Iterator[Installation]:
     install = both.command("lamina install --set image")
     both.shell(install.replace("--set image", "--set dra.enabled=true --set image", 1))
     _settled(cluster)
-    wait_until(lambda: len(devices(cluster)) == 4, lambda: str(devices(cluster)))
+    offered(cluster)
     yield both
     delete_pods(cluster)
     delete_claims(cluster)
@@ -57,9 +59,7 @@ def _agent(cluster: RealCluster, node: str) -> str:
 
 
 def test_a_claim_of_4_gib_gets_out_of_memory_at_4_gib(cluster: RealCluster, serving: Installation) -> None:
-    share(cluster, "four", memory="4Gi")
-    running(cluster, "four")
-    assert allocate(cluster, "four", 3 * GIB, 2 * GIB) == ["0", "2"]
+    claim_shares.test_a_claim_of_4_gib_gets_out_of_memory_at_4_gib(Kubernetes(cluster))
     assert "four" in serving.documented("lamina pods")
     delete_pods(cluster)
     delete_claims(cluster)
@@ -97,4 +97,4 @@ def test_the_agents_have_the_rights_that_they_use_and_no_others(cluster: RealClu
 
 def test_classes_are_there(cluster: RealCluster, serving: Installation) -> None:
     found = cluster.kubectl("get", "deviceclasses", "-o", "name").split()
-    assert {f"deviceclass.resource.k8s.io/{name}" for name in (CLASS, "mig.nvidia.com")} <= {*found}
+    assert {f"deviceclass.resource.k8s.io/{name}" for name in (CLASS, MIG_CLASS)} <= {*found}
