@@ -55,7 +55,6 @@ def pages() -> Iterator[tuple[str, str]]:
 
 def _dialect(dialect: Dialect) -> Iterator[str]:
     names = name_index(DEFAULT).names[dialect.name]
-    yield f"## The dialect {dialect.name}"
     rows = [(code(getattr(names, field)), meaning) for field, meaning in _RESOURCES.items() if getattr(names, field)]
     if names.memory_unit_mib != 1 and names.memory:
         rows.append(("", f"one unit of {code(names.memory)} is {names.memory_unit_mib} MiB"))
@@ -72,4 +71,6 @@ def _dialect(dialect: Dialect) -> Iterator[str]:
     ]
     rows += [(code(f"schedulerName: {name}"), "served by Lamina's scheduler") for name in dialect.schedulers]
     rows += [(code(key), "written on nodes for tools, never read") for key in dialect.node_annotations]
-    yield table(("key", "meaning"), rows)
+    if rows:  # else it has metrics alone
+        yield f"## The dialect {dialect.name}"
+        yield table(("key", "meaning"), rows)

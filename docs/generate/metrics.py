@@ -13,7 +13,7 @@ from lamina.configuration import DEFAULT
 from lamina.controller.compatibility import families as compat_families
 from lamina.controller.metrics import Metrics
 from lamina.controller.replica_metrics import ReplicaMetrics, ReplicaState
-from lamina.dialects.registry import node_metrics
+from lamina.dialects.registry import DIALECTS
 from lamina.ledger.ledger import Ledger
 from lamina.ledger.quotas import ResourceQuotas
 from lamina.ports.set_aside import SetAside
@@ -23,8 +23,9 @@ _HEAD = ("name", "labels", "meaning")
 _INTRODUCTION = """
 The agent of each node serves `/metrics` at `--metrics-bind` (port 9394, as HAMi's monitor does), the controller at its
 extender's address and at its own `--metrics-bind` (port 9395 in an installation). The configuration key
-`compatibility.metrics` chooses whose names are served in addition to Lamina's: `hami`, `volcano`, `dcgm`, `cce`. Names,
-labels and units of others are theirs. See [Monitor](../how-to/monitor.md) for queries.
+`compatibility.metrics` chooses whose names are served in addition to Lamina's: `hami`, `volcano`, `dcgm`, `cce`, and
+`opentelemetry`, which is off by default. Names, labels and units of others are theirs. See
+[Monitor](../how-to/monitor.md) for queries.
 """
 _CONTAINERS = """
 `gpu` is the UUID of the MIG device if the container has one, except in HAMi's series, which name it in addition to its
@@ -65,7 +66,7 @@ object once, and one that changes often only now and then. The alert
 
 def pages() -> Iterator[tuple[str, str]]:
     parts = [_INTRODUCTION]
-    every = (families.OWN, *node_metrics(DEFAULT))
+    every = (families.OWN, *(dialect.node_metrics for dialect in DIALECTS))
     for title, tables, note in (
         ("GPUs, from the agent", [one for metrics in every for one in metrics.gpus], ""),
         ("MIG devices, from the agent", [one for metrics in every for one in metrics.mig_devices], ""),
@@ -108,7 +109,7 @@ def series() -> dict[str, tuple[str, ...]]:
         if metric.type == "histogram":
             found |= {f"{metric.name}_bucket": (*labels, "le")}
             found |= {f"{metric.name}_{part}": labels for part in ("sum", "count")}
-    for metrics in (families.OWN, *node_metrics(DEFAULT)):
+    for metrics in (families.OWN, *(dialect.node_metrics for dialect in DIALECTS)):
         for table_ in (*metrics.gpus, *metrics.mig_devices, *metrics.shares):
             for family in table_.families:
                 found[family.name + ("_total" if family.counter else "")] = (*table_.labels, *family.labels)

@@ -282,6 +282,21 @@ async def test_gpus_are_reported_under_each_name(reported: Reported) -> None:
     assert "DCGM_FI_DEV_GPU_TEMP" not in {name for name, _ in await reported.series(GPU[0])}
 
 
+async def test_names_of_opentelemetry_are_served_where_they_are_chosen(tmp_path: Path) -> None:
+    chosen = load("compatibility: {metrics: [opentelemetry]}\napiVersion: lamina.dev/v1alpha1\nkind: Configuration", "")
+    reported = Reported(tmp_path, chosen)
+    reported.nvml.read[GPU[0]] = GpuReading(used_bytes=3 * MIB, free_bytes=5 * MIB, busy_percent=40, power_w=71.5)
+    of = (GPU[0], "gpu", "NVIDIA", "515.86.01", reported.node.name)
+    assert await reported.value("hw_gpu_memory_limit_bytes", *of) == 32768 * MIB
+    assert await reported.value("hw_gpu_memory_usage_bytes", *of) == 3 * MIB
+    assert await reported.value("hw_gpu_memory_utilization_ratio", *of) == 3 / 8
+    assert await reported.value("hw_gpu_utilization_ratio", *of) == 0.4
+    assert await reported.value("hw_power_watts", *of) == 71.5
+    names = {name for name, _ in await reported.series(GPU[0])}
+    assert "hw_temperature_celsius" not in names, "the driver does not say it"
+    assert "DCGM_FI_DEV_FB_USED" not in names
+
+
 async def test_an_mps_daemon_is_reported_with_its_state(reported: Reported) -> None:
     reported.offer.update(
         daemons={

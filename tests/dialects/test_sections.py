@@ -77,7 +77,7 @@ def test_a_configuration_without_the_section_has_its_defaults() -> None:
         ),
         (
             "compatibility: {metrics: [toy]}",
-            "compatibility.metrics must be a list of hami, volcano, cce, dcgm and toys",
+            "compatibility.metrics must be a list of hami, volcano, cce, dcgm, opentelemetry and toys",
         ),
         ("compatibility: {annotations: [cce]}", "compatibility.annotations must be a list of hami, volcano and toy, "),
         (
@@ -116,7 +116,7 @@ def test_the_schema_describes_the_section_and_the_lists() -> None:
     unit = schema["ToySection"]["properties"]["memoryUnitMiB"]
     assert (unit["x-unit"], unit["default"], unit["x-reason"]) == ("MiB", 1024, "Toys count GiB.")
     metrics = schema["Compatibility"]["properties"]["metrics"]
-    assert metrics["items"] == {"enum": ["cce", "dcgm", "hami", "toys", "volcano"]}
+    assert metrics["items"] == {"enum": ["cce", "dcgm", "hami", "opentelemetry", "toys", "volcano"]}
     assert metrics["default"] == ("hami", "volcano", "cce", "dcgm", "toys")
     assert list(schema["Configuration"]["properties"])[:4] == ["apiVersion", "kind", "enabled", "nodes"]
 

@@ -1,6 +1,7 @@
 """Dialects: the resource names and annotations of GPU-sharing systems, parsed into neutral requests. Pure.
 
 registry        the dialects that are supported: HAMi, Volcano, CCE, KAI and NVIDIA, a folder each
+opentelemetry   OpenTelemetry's names of metrics, without resources
 protocol        what a dialect implements
 parser          a pod -> its request, in whatever dialect it is written
 admission       the defaults that admission fills into pods

@@ -15,10 +15,18 @@ from lamina.dialects.kai import KaiDialect
 from lamina.dialects.metadata import Metadata, NodeFacts
 from lamina.dialects.metrics import ClusterMetrics, NodeMetrics
 from lamina.dialects.nvidia import NvidiaDialect
+from lamina.dialects.opentelemetry import OpenTelemetryDialect
 from lamina.dialects.protocol import Dialect, Listed, ResourceNames
 from lamina.dialects.volcano import VolcanoDialect
 
-DIALECTS: tuple[Dialect, ...] = (HamiDialect(), VolcanoDialect(), CceDialect(), KaiDialect(), NvidiaDialect())
+DIALECTS: tuple[Dialect, ...] = (
+    HamiDialect(),
+    VolcanoDialect(),
+    CceDialect(),
+    KaiDialect(),
+    NvidiaDialect(),
+    OpenTelemetryDialect(),
+)
 
 _MAX_CACHED = 8
 
