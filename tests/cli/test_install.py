@@ -1,5 +1,8 @@
 """`lamina install` names what would go wrong with an apply, and keeps a configuration edited in the cluster."""
 
+import re
+from pathlib import Path
+
 import pytest
 import yaml
 
@@ -60,3 +63,22 @@ async def test_values_replace_the_configuration_with_a_warning(monkeypatch: pyte
     ended = await installed(monkeypatch, EDITED, "--set", "config.devicePlugin.deviceSplitCount=7")
     assert [yaml.safe_load(each) for each in configuration(ended)] == [{"devicePlugin": {"deviceSplitCount": 7}}]
     assert "Warning: ConfigMap lamina-system/lamina is replaced" in ended.output
+
+
+@pytest.mark.parametrize(
+    "values",
+    [(), ("--set", "agent.mps=true", "--set", "dashboard.enabled=true", "--set", "scheduler.image.repository=r/kube")],
+)
+async def test_the_images_are_those_of_the_manifests(monkeypatch: pytest.MonkeyPatch, values: tuple[str, ...]) -> None:
+    arguments = ("install", *IMAGE, *values, "--kube-version", "1.36.2")
+    rendered = (await Commands(monkeypatch, FakeKube()).run(*arguments)).output
+    listed = (await Commands(monkeypatch, FakeKube()).run(*arguments, "--list-images")).output.splitlines()
+    pulled = re.findall(r"^ *(?:- )?image: (\S+)$", rendered, re.MULTILINE)
+    assert len(listed) == 2
+    assert sorted(listed) == sorted({image.strip("'\"") for image in pulled})
+
+
+async def test_a_chart_has_no_list_of_images(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    ended = await Commands(monkeypatch, FakeKube()).run("install", "--chart", str(tmp_path / "c"), "--list-images")
+    assert (ended.code, ended.output) == (2, "")
+    assert "--chart cannot be combined" in ended.error

@@ -11,7 +11,7 @@ from lamina.cli.connection import with_cluster
 from lamina.cli.options import Kubeconfig
 from lamina.errors import BadInput
 from lamina.install import values as install_values
-from lamina.install.chart import chart, definitions, is_configuration, namespace, objects, yaml_documents
+from lamina.install.chart import chart, definitions, images, is_configuration, namespace, objects, yaml_documents
 from lamina.install.scheduler_config import ExtenderAccess
 from lamina.install.scheduler_config import scheduler_config as render_config
 from lamina.install.versions import parse_version, warning_of
@@ -33,18 +33,26 @@ def install(
     values: Annotated[list[Path] | None, typer.Option("--values", help="YAML file with values.")] = None,
     kube_version: KubeVersion = "",
     chart: Annotated[Path | None, typer.Option("--chart", help="Write a Helm chart into this new directory.")] = None,
+    list_images: Annotated[
+        bool, typer.Option("--list-images", help="Print the images that would be pulled, for a registry of your own.")
+    ] = False,
     kubeconfig: Kubeconfig = None,
 ) -> None:
     """Print manifests to apply: `lamina install | kubectl apply -f -`."""
     if chart is not None:
-        if set_values or set_files or values or kube_version:
-            raise BadInput("--chart cannot be combined with values or --kube-version; pass them to helm")
+        if set_values or set_files or values or kube_version or list_images:
+            raise BadInput(
+                "--chart cannot be combined with values, --kube-version or --list-images; pass values to helm"
+            )
         _write_chart(chart)
         return
     texts = [(str(path), read_text(path)) for path in values or ()]
     read = install_values.read(texts, set_values or (), [_text_of(setting) for setting in set_files or ()])
     install_values.check_image(read)
     cluster = InstalledCluster(kube_version, None) if kube_version else _ask(kubeconfig)
+    if list_images:
+        typer.echo("\n".join(images(objects(install_values.plain(read), parse_version(cluster.version)))))
+        return
     change = configuration_change(read.config, cluster.configuration)
     for warning in filter(None, (_version_warning(cluster.version), change.warning)):
         typer.echo(f"Warning: {warning}", err=True)

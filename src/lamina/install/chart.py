@@ -6,7 +6,7 @@ or removes them; the controller keeps them up to date.
 """
 
 import re
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
@@ -80,6 +80,20 @@ def objects(values: Mapping[str, Any], version: Version, own: str = __version__)
 def is_configuration(document: Object) -> bool:
     """Whether this is the ConfigMap with Lamina's configuration."""
     return (document["kind"], document["metadata"]["name"]) == ("ConfigMap", CONFIG_MAP)
+
+
+def images(documents: Iterable[Any]) -> list[str]:
+    """The images that the objects pull, each once."""
+    return list(dict.fromkeys(_images(list(documents))))
+
+
+def _images(value: Any) -> Iterator[str]:
+    if isinstance(value, dict):
+        for key, each in value.items():
+            yield from (each,) if key == "image" and isinstance(each, str) else _images(each)
+    elif isinstance(value, list):
+        for each in value:
+            yield from _images(each)
 
 
 _WIDTH = 116
