@@ -1,8 +1,9 @@
 """Keeps the webhook registered, with the certificate and the resource names in force. The leader does so.
 
-Both are checked every few minutes, so a registration that was removed or changed is restored, and the certificate is
-renewed in time. Replicas serve a new certificate only after its authority was registered and the API servers had time
-to notice, see `served_certificate`. Until then they serve the previous one, whose authority stays registered as well.
+The registration is watched, so that it is restored as soon as others remove or change it, as tools do that apply what a
+repository has. Both are checked every few minutes too, so that the certificate is renewed in time. Replicas serve a
+new certificate only after its authority was registered and the API servers had time to notice, see
+`served_certificate`. Until then they serve the previous one, whose authority stays registered as well.
 """
 
 import asyncio
@@ -17,7 +18,8 @@ from lamina.config_source.live import LiveConfiguration
 from lamina.core.component_names import ADMISSION_SERVICE, NAMESPACE, WEBHOOKS
 from lamina.errors import Outside
 from lamina.ports.clock import Clock, within
-from lamina.ports.kube import MUTATING_WEBHOOKS, Kube, NotFound
+from lamina.ports.kube import MUTATING_WEBHOOKS, Kube, NotFound, follow
+from lamina.ports.kube.follow import SYNCED
 from lamina.ports.listener import Address
 from lamina.ports.polling import FailureLog
 
@@ -65,13 +67,14 @@ class WebhookRegistration:
         self._address = address
         self._claims = claims
         self._due = asyncio.Event()
+        self._changes, self._settled = 0, False
+        """Of the registration, own ones included. Those that come while it settles are seen by the check after that."""
         configuration.listeners.append(self._due.set)
 
     async def reconcile(self) -> float:
         """Check once, and write what differs. Returns after how many seconds to check again. Raises Outside."""
         if not self._configuration.value.enabled:
-            with contextlib.suppress(NotFound):
-                await self._kube.delete(MUTATING_WEBHOOKS, WEBHOOKS)
+            await self._withdraw()
             return _CHECK_S
         certificate = await self._store.agree()
         trusted = self._store.trusted_authorities(certificate)
@@ -79,6 +82,12 @@ class WebhookRegistration:
             return _SETTLE_S
         self._store.serve(certificate)
         return _CHECK_S
+
+    async def _withdraw(self) -> None:
+        """Delete the registration. An empty one, as the chart has it, has no effect and may stay."""
+        with contextlib.suppress(NotFound):
+            if (await self._kube.get(MUTATING_WEBHOOKS, WEBHOOKS)).get("webhooks"):
+                await self._kube.delete(MUTATING_WEBHOOKS, WEBHOOKS)
 
     async def run(self, ready: Callable[[], bool]) -> None:
         """Register when this replica is ready, and keep the registration up to date until canceled."""
@@ -88,13 +97,25 @@ class WebhookRegistration:
                 await self._clock.sleep(_POLL_S)
                 continue
             self._due.clear()
+            before = self._changes
             try:
                 pause = await self.reconcile()
             except Outside as error:
                 pause = failures.failed(error)
             else:
                 failures.succeeded()
-            await self._wait_until_due(pause)
+                self._settled = pause == _CHECK_S
+            if not (self._settled and self._changes != before):
+                await self._wait_until_due(pause)
+            self._settled = False
+
+    async def watch(self) -> None:
+        """Have it checked as soon as the registration changes, until canceled."""
+        fields = f"metadata.name={WEBHOOKS}"
+        async for kind, _ in follow(self._kube, self._clock, MUTATING_WEBHOOKS, fields=fields):
+            self._changes += kind != SYNCED
+            if self._settled:
+                self._due.set()
 
     async def _wait_until_due(self, pause_s: float) -> None:
         with contextlib.suppress(TimeoutError):

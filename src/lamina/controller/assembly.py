@@ -284,6 +284,7 @@ def tasks_of(controller: Controller) -> list[Coroutine[Any, Any, None]]:
         "election": controller.election.run,
         "leader label": lambda: label.run(ready),
         "webhook registration": lambda: registration.run(ready),
+        "changes of the registration": registration.watch,
         "holds": lambda: _every(clock, _EXPIRE_S, lambda: _expire_holds(context)),
         "waiting pods": lambda: _every(clock, _RETRY_S, requeue.reconcile),
         "pod groups": lambda: _every(clock, _EXPIRE_S, lambda: _expire_gangs(controller)),
