@@ -8,6 +8,7 @@ from typing import Any
 
 import pytest
 
+from lamina.cli.install import _write_chart
 from tests.helm import find_helm
 from tests.lab_api.servers import Threaded
 
@@ -24,7 +25,7 @@ class Release:
         self._program = find_helm()
         lab.server.write_kubeconfig(folder / "kubeconfig")
         (folder / "deploy").symlink_to(ROOT / "deploy")
-        (folder / "lamina-chart").symlink_to(ROOT / "deploy/helm/lamina")
+        _write_chart(folder / "lamina-chart")
         (folder / "values.json").write_text(json.dumps(INSTALLED))
 
     def run(self, *arguments: str) -> str:
