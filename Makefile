@@ -12,7 +12,7 @@ ROOT_TESTS ?=
 
 SOURCES := $(shell find src native lab deploy/helm -type f -not -name '*.pyc' -not -path '*/_native*' -not -path 'lab/build/*') pyproject.toml meson.build meson.options VERSION version.py
 
-.PHONY: demo test root-test fuzz fuzz-objects fuzz-texts programs cluster-test gpu-test deploy docs lock develop clean
+.PHONY: demo test root-test fuzz fuzz-objects fuzz-texts programs cluster-test gpu-test deploy docs lock image develop clean
 .DELETE_ON_ERROR:
 
 demo: $(VENV)/.lamina
@@ -71,6 +71,12 @@ $(VENV)/.lamina: $(BIN)/python $(SOURCES) locks/lab.txt
 $(VENV)/.test-tools: $(BIN)/python locks/test.txt
 	$(LOCKED) -r locks/test.txt
 	@touch $@
+
+# The image of this commit in an archive: with buildah, on a base of Debian's packages or on the one that BASE names by
+# its digest. IMAGE is its name.
+image: $(VENV)/.lamina $(VENV)/.test-tools
+	@mkdir -p dist
+	@$(BIN)/python -m release.image dist/lamina-image.tar $(if $(IMAGE),--name $(IMAGE)) $(if $(BASE),--base $(BASE))
 
 # The newest versions that pyproject.toml and the lab's allow, with hashes. A test fails while a lock is out of date.
 lock: $(VENV)/.test-tools

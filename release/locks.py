@@ -22,7 +22,7 @@ FOLDER = ROOT / "locks"
 OLDEST_PYTHON = "3.11"
 OURS = {"lamina", "lamina-lab"}
 _PIN = re.compile(r"^([A-Za-z0-9._-]+)==([^ ;\\]+)(?: *;[^\\]*)? *\\$")
-_HASH = re.compile(r"^ +--hash=sha256:[0-9a-f]{64}(?: \\)?$")
+_HASH = re.compile(r"^ +--hash=sha256:([0-9a-f]{64})(?: \\)?$")
 _FOR = """[tool.uv]\nenvironments = ["sys_platform == 'linux'"]\n"""
 _READ = "requirements"
 """By this name uv says that something is pinned because it was asked for, not because something else needs it."""
@@ -43,15 +43,26 @@ def _name(requirement: str) -> str:
     return canonicalize_name(Requirement(requirement).name)
 
 
+def hashes(lock: Path) -> dict[tuple[str, str], list[str]]:
+    """The hashes of all files of each package and version in a lock. Refuses a pin without one."""
+    found: dict[tuple[str, str], list[str]] = {}
+    pin: tuple[str, str] | None = None
+    for line in lock.read_text().splitlines():
+        if match := _PIN.match(line):
+            pin = canonicalize_name(match[1]), match[2]
+            found[pin] = []
+        elif pin and (value := _HASH.match(line)):
+            found[pin].append(value[1])
+    if bare := [name for (name, _), values in found.items() if not values]:
+        raise ValueError(f"{lock.name} pins {bare[0]} without a hash; make it again with `make lock`")
+    return found
+
+
 def pins(lock: Path) -> dict[str, list[str]]:
     """The versions of each package in a lock: one, or several for different Pythons. Refuses a pin without a hash."""
     found: dict[str, list[str]] = {}
-    lines = lock.read_text().splitlines()
-    for line, following in zip(lines, [*lines[1:], ""], strict=True):
-        if pin := _PIN.match(line):
-            if not _HASH.match(following):
-                raise ValueError(f"{lock.name} pins {pin[1]} without a hash; make it again with `make lock`")
-            found.setdefault(canonicalize_name(pin[1]), []).append(pin[2])
+    for name, version in hashes(lock):
+        found.setdefault(name, []).append(version)
     return found
 
 

@@ -9,8 +9,6 @@ from pathlib import Path
 
 import pytest
 
-from tests import container_image
-
 ROOT = Path(__file__).resolve().parents[2]
 SOURCES = {"lamina": ROOT / "src" / "lamina", "lamina-lab": ROOT / "lab" / "src" / "lamina_lab"}
 PROJECTS = {"lamina": ROOT / "pyproject.toml", "lamina-lab": ROOT / "lab" / "pyproject.toml"}
@@ -52,18 +50,6 @@ def test_everything_imported_is_declared(distribution: str) -> None:
 
 def test_the_product_does_not_import_the_lab() -> None:
     assert "lamina_lab" not in imported("lamina")
-
-
-SIMULATOR = re.compile(r"lamina_lab|simgpu|lamina-smi|nvidia-smi$")
-
-
-def test_the_image_has_no_simulator() -> None:
-    """No simulated driver, API server or nvidia-smi, neither by its path nor inside a library."""
-    contents = container_image.product()
-    assert [path for path in contents if SIMULATOR.search(path)] == []
-    libraries = [path for path in contents.values() if isinstance(path, Path) and ".so" in path.name]
-    assert libraries, "the image has the facade"
-    assert [path.name for path in libraries if b"SIMGPU_MACHINE" in path.read_bytes()] == []
 
 
 def test_the_sources_of_the_product_have_no_simulator() -> None:

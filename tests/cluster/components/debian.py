@@ -16,7 +16,7 @@ KEYRING = Path("/usr/share/keyrings/debian-archive-keyring.gpg")
 class Apt:
     """apt with all that it keeps below one folder."""
 
-    def __init__(self, folder: Path) -> None:
+    def __init__(self, folder: Path, architecture: str = "amd64") -> None:
         self._sources = folder / "sources.list.sources"
         for name in ("state/lists/partial", "cache/archives/partial"):
             (folder / name).mkdir(parents=True, exist_ok=True)
@@ -26,6 +26,8 @@ class Apt:
             *("-o", f"Dir::State={folder / 'state'}"),
             *("-o", f"Dir::Cache={folder / 'cache'}"),
             *("-o", "APT::Sandbox::User=root"),
+            *("-o", f"APT::Architecture={architecture}"),
+            *("-o", f"APT::Architectures={architecture}"),
             *("-o", "Acquire::Retries=3"),
         ]
 

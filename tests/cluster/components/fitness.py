@@ -8,7 +8,7 @@ from tests.cluster.components import cgroups
 from tests.cluster.components.commands import Unavailable, run
 from tests.cluster.components.sandboxes import SPACES
 
-TOOLS = ("apt-get", "cc", "dpkg-deb", "ip", "lsns", "mount", "nsenter", "patch", "tar", "unshare")
+TOOLS = ("apt-get", "buildah", "cc", "dpkg-deb", "ip", "lsns", "mount", "nsenter", "patch", "tar", "unshare")
 """What is used of the machine itself."""
 WATCHES = 40
 """Instances of inotify that the programs of one cluster hold, with some to spare; a user has only so many."""

@@ -18,7 +18,13 @@ _LAYER = "application/vnd.oci.image.layer.v1.tar"
 
 
 def write(
-    target: Path, name: str, root: Path, *, entrypoint: Sequence[str] = (), env: Mapping[str, str] | None = None
+    target: Path,
+    name: str,
+    root: Path,
+    *,
+    entrypoint: Sequence[str] = (),
+    env: Mapping[str, str] | None = None,
+    architecture: str = "amd64",
 ) -> Path:
     """Write an archive of the files below `root` as the image `name`, such as ``stage.local/pause:1``."""
     draft = target.with_name(f"{target.name}.new")
@@ -26,7 +32,7 @@ def write(
     _write_layer(layer, root)
     digest = _digest_of(layer)
     config = {
-        "architecture": "amd64",
+        "architecture": architecture,
         "os": "linux",
         "config": {"Entrypoint": list(entrypoint), "Env": [f"{key}={value}" for key, value in (env or {}).items()]},
         "rootfs": {"type": "layers", "diff_ids": [digest]},

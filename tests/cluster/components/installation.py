@@ -12,12 +12,14 @@ from pathlib import Path
 
 import yaml
 
-import lamina
-from tests import container_image, helm
+from release.image import CannotBuild
+from tests import helm
 from tests.cluster.components import guides, images
 from tests.cluster.components.cluster import RealCluster
+from tests.cluster.components.commands import Unavailable
 from tests.cluster.components.own_images import WORKLOAD
 from tests.cluster.components.processes import SOURCES
+from tests.release import built
 
 PROJECT = Path(__file__).parents[3]
 REGISTRY = "stage.local"
@@ -55,22 +57,23 @@ class Installation:
 
     @property
     def image(self) -> str:
-        return f"{REGISTRY}/lamina:{lamina.__version__}"
+        return built.NAME
 
     def load_images(self) -> None:
         """Lamina's image, kube-scheduler's of this version, and under its own name the one that examples use."""
-        archives = [self._ours(), self._scheduler()]
+        scheduler = self._scheduler()
         with ThreadPoolExecutor() as pool:
-            list(pool.map(self._cluster.load, archives))
-        for archive in archives:
-            archive.unlink()
+            list(pool.map(self._cluster.load, [self._ours(), scheduler]))
+        scheduler.unlink()
         for node in self._cluster.nodes:
             node.ctr("images", "tag", "--force", WORKLOAD, OF_EXAMPLES)
 
     def _ours(self) -> Path:
-        archive = self.folder / "lamina.tar"
-        container_image.build(archive, self.image)
-        return archive
+        """The one that people build, of this tree."""
+        try:
+            return built.archive()
+        except CannotBuild as error:
+            raise Unavailable(str(error)) from error
 
     def _scheduler(self) -> Path:
         """The cluster's program under the name by which everybody finds kube-scheduler."""
