@@ -13,6 +13,7 @@ import typer.core
 import typer.main
 
 from lamina.cli.exit_codes import Interrupted
+from lamina.errors import BadInput
 
 LAB = "Lab (lamina-lab)"
 GROUPS: Mapping[str, Mapping[str, str]] = {
@@ -96,6 +97,11 @@ class GroupedCommands(typer.core.TyperGroup):
     def __init__(self, **settings: Any) -> None:
         super().__init__(**settings)
         self.commands = _Commands(self.commands)
+
+    def resolve_command(self, ctx: Any, args: list[str]) -> Any:
+        if args and args[0] in GROUPS[LAB] and args[0] not in self.commands:
+            raise BadInput(f"the command {args[0]} is in another package; `pip install 'lamina[lab]'` installs it")
+        return super().resolve_command(ctx, args)
 
     def invoke(self, ctx: Any) -> Any:
         try:

@@ -186,4 +186,4 @@ def find_simulator() -> Simulator:
     """The installed simulator. Raises BadInput when there is none."""
     for entry_point in entry_points(group=GROUP):
         return cast(Simulator, entry_point.load())
-    raise BadInput("--simulate needs a simulated driver; install the package lamina-lab")
+    raise BadInput("--simulate needs a simulated driver; `pip install 'lamina[lab]'` installs one")
