@@ -12,7 +12,7 @@ ROOT_TESTS ?=
 
 SOURCES := $(shell find src native lab deploy/helm -type f -not -name '*.pyc' -not -path '*/_native*' -not -path 'lab/build/*') pyproject.toml meson.build meson.options VERSION version.py
 
-.PHONY: demo test root-test fuzz fuzz-objects fuzz-texts programs cluster-test gpu-test deploy docs lock image develop clean
+.PHONY: demo test root-test fuzz fuzz-objects fuzz-texts programs cluster-test gpu-test packages deploy docs lock image develop clean
 .DELETE_ON_ERROR:
 
 demo: $(VENV)/.lamina
@@ -53,6 +53,10 @@ cluster-test: $(VENV)/.lamina $(VENV)/.test-tools
 # What this machine's GPU and driver do under limits, next to simgpu; see docs/how-to/gpu-test.md.
 gpu-test: $(VENV)/.lamina
 	@$(BIN)/python -m bench.gpu $(GPU_TEST)
+
+# What an index gets: wheels for both architectures and for other machines, and the sources.
+packages: $(VENV)/.lamina $(VENV)/.test-tools
+	@$(BIN)/python -m release.wheels dist/packages
 
 # What of deploy/ is not written by hand, such as the manifests. A test fails while it is out of date.
 deploy: $(VENV)/.lamina

@@ -14,5 +14,8 @@ def path(name: str) -> Path:
     """
     found = (ROOT / name).resolve()
     if not found.exists():
-        raise LaminaError(f"the native part {name} is missing from {ROOT}; reinstall the package with `pip install .`")
+        raise LaminaError(
+            f"the native part {name} is missing from {ROOT}: only packages for Linux with glibc have it; others "
+            "have the commands that ask a cluster"
+        )
     return found

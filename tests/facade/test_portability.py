@@ -1,6 +1,5 @@
 """The preload harms no program of a container, and the libraries are built for what containers and nodes are."""
 
-import importlib.util
 import os
 import re
 import shlex
@@ -11,8 +10,8 @@ from pathlib import Path
 import pytest
 
 from lamina import native
-from tests.building import ROOT, compile_program, needs_static_libc
-from tests.facade.driver_libraries import LIBRARIES, exported, generate, reported
+from tests.building import compile_program, needs_static_libc
+from tests.facade.driver_libraries import exported, reported
 from tests.facade.mounted import Mounted
 
 HELLO = '#include <stdio.h>\nint main(void) { return puts("fine") < 0; }\n'
@@ -135,32 +134,3 @@ def test_the_name_for_linkers_holds_nothing_but_a_need() -> None:
 def test_what_the_node_runs_needs_no_c_library() -> None:
     needs_static_libc()
     assert "INTERP" not in reported("readelf", "-lW", native.path("facade/lamina-cover"))
-
-
-def test_it_builds_for_aarch64_and_a_c_library_of_2012(tmp_path: Path) -> None:
-    if any(importlib.util.find_spec(name) is None for name in ("ziglang", "mesonbuild")):
-        pytest.skip("needs the Python packages meson, ninja and ziglang")
-    zig = [sys.executable, "-m", "ziglang"]
-    (tmp_path / "cross.ini").write_text(
-        f"[binaries]\nc = {[*zig, 'cc', '-target', 'aarch64-linux-gnu.2.17']}\nar = {[*zig, 'ar']}\n"
-        "[host_machine]\nsystem = 'linux'\ncpu_family = 'aarch64'\ncpu = 'aarch64'\nendian = 'little'\n"
-    )
-    build = tmp_path / "build"
-    path = f"{Path(sys.executable).parent}{os.pathsep}{os.environ['PATH']}"
-    for command in (["setup", build, "--cross-file", tmp_path / "cross.ini"], ["compile", "-C", build]):
-        done = subprocess.run(
-            [sys.executable, "-m", "mesonbuild.mesonmain", *command],
-            cwd=ROOT,
-            env=os.environ | {"PATH": path},
-            text=True,
-            capture_output=True,
-            check=False,
-        )
-        assert done.returncode == 0, done.stdout[-3000:] + done.stderr
-    for library, place in LIBRARIES.items():
-        built = build / "native" / place
-        assert "AArch64" in reported("readelf", "-h", built)
-        symbols = reported("readelf", "-W", "--dyn-syms", built)
-        assert {tuple(map(int, v.split("."))) for v in re.findall(r"@GLIBC_([0-9.]+)", symbols)} == {(2, 17)}
-        defined = [line.split() for line in symbols.splitlines() if " UND " not in line and " GLOBAL " in line]
-        assert {words[7] for words in defined} == set(generate.read_classes(library))
