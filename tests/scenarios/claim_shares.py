@@ -16,6 +16,7 @@ from tests.scenarios.resource_claims import (
     apply,
     claim,
     devices,
+    exactly,
     on,
     results,
     seen,
@@ -45,6 +46,21 @@ def test_containers_and_pods_of_one_claim_share_one_limit(lab: Cluster) -> None:
     for name, container in (("first", "c1"), ("second", "main")):
         assert allocate(lab, name, 3 * GIB, container=container) == [OUT_OF_MEMORY]
         assert allocate(lab, name, GIB, container=container) == ["0"]
+
+
+def test_only_the_container_with_the_claim_sees_a_gpu(lab: Cluster) -> None:
+    """The steps by which Kubernetes AI Conformance tests secure access to accelerators."""
+    secure, plain = user("secure", "secure"), user("plain", "secure")
+    other = {"name": "other", "image": "ubuntu", "command": ["sleep", "infinity"]}
+    secure["spec"]["containers"].append(other)
+    plain["spec"] = {"terminationGracePeriodSeconds": 0, "containers": [other]}
+    apply(lab, claim("secure", exactly()), secure, plain)
+    running(lab, "secure", "plain")
+    assert len(seen(lab, "secure")) == 1
+    for name in ("secure", "plain"):
+        assert "GPU-" not in lab.kubectl("exec", name, "-c", "other", "--", "nvidia-smi", "-L", check=False)
+        script = "ls /dev/nvidia* 2>/dev/null || echo none"
+        assert lab.kubectl("exec", name, "-c", "other", "--", "sh", "-c", script) == "none\n"
 
 
 def test_a_whole_gpu_has_no_facade_and_no_other_user(lab: Cluster) -> None:

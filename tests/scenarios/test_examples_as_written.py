@@ -27,6 +27,8 @@ ELSEWHERE = {
     "kueue/kueue-config": "Kueue's own configuration",
     "kueue/queues": "needs Kueue, which no lab has",
     "kueue/jobs": "needs Kueue, which no lab has",
+    "autoscaling/hpa": "needs an adapter of metrics; tests/scenarios/test_prometheus.py asks its query",
+    "autoscaling/prometheus-adapter": "values of another chart",
     "simulation/cluster": "a dump, which no cluster gets",
 }
 

@@ -1,6 +1,7 @@
 """A Prometheus scrapes all components of a lab: every query has an answer, and an alert follows what happens."""
 
 import json
+import math
 import shutil
 import socket
 import subprocess
@@ -18,6 +19,7 @@ from lamina.install.telemetry.dashboards import DASHBOARDS
 from lamina.install.telemetry.rules import RECORDED, rules_text
 from tests.install.promql import read
 from tests.scenarios.conftest import StartLab
+from tests.scenarios.examples import EXAMPLES
 from tests.scenarios.labs import Lab
 from tests.waiting import wait_until
 
@@ -168,6 +170,34 @@ def test_a_pod_that_fits_nowhere_is_counted_with_its_cause(lab: Lab, prometheus:
     wait_until(lambda: causes() == {"count"}, lambda: f"causes are {causes()}")
     lab.delete_workloads()
     wait_until(lambda: not causes(), lambda: f"causes are {causes()}")
+
+
+def test_the_example_of_an_autoscaler_asks_for_pods_by_what_they_use(lab: Lab, prometheus: Prometheus) -> None:
+    """Its query as prometheus-adapter fills it in, and the replicas by the formula of HorizontalPodAutoscaler."""
+    folder = EXAMPLES / "autoscaling"
+    deployment, scaler = yaml.safe_load_all((folder / "hpa.yaml").read_text())
+    (rule,) = yaml.safe_load((folder / "prometheus-adapter.yaml").read_text())["rules"]["custom"]
+    (metric,) = scaler["spec"]["metrics"]
+    assert metric["pods"]["metric"]["name"] == rule["name"]["as"]
+    assert scaler["spec"]["scaleTargetRef"]["name"] == deployment["metadata"]["name"]
+    (main,) = deployment["spec"]["template"]["spec"]["containers"]
+    main["command"] = ["gpu-load", "--memory-mib", "100", "--seconds", "600"]
+    lab.apply(yaml.safe_dump(deployment))
+    lab.settled("app=autoscaled", {"Running": 1})
+    words = {"Series": "lamina_container_busy_seconds_total", "GroupBy": "namespace,pod"}
+    words["LabelMatchers"] = 'namespace="default",pod=~"autoscaled-.*"'
+    query = rule["metricsQuery"]
+    for word, text in words.items():
+        query = query.replace(f"<<.{word}>>", text)
+
+    def replicas() -> int:
+        used = [float(each["value"][1]) for each in prometheus.value(query)]
+        wanted = math.ceil(sum(used) / float(metric["pods"]["target"]["averageValue"]))
+        return min(max(wanted, scaler["spec"]["minReplicas"]), scaler["spec"]["maxReplicas"])
+
+    wait_until(lambda: replicas() > 1, lambda: f"{prometheus.value(query)}")
+    assert prometheus.value(rule["seriesQuery"]), "the adapter finds the pods"
+    lab.delete_workloads()
 
 
 def test_an_alert_follows_a_gpu_that_fails(lab: Lab, prometheus: Prometheus) -> None:
