@@ -301,6 +301,7 @@ NOWHERE_ELSE = {
     "mig-for-claims.yaml",
     "by-claim.yaml",
     "node-selector.yaml",
+    "next-to-hami.yaml",
     "time-slice.yaml",
 }
 """Examples of what no other form can say."""
