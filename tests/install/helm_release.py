@@ -13,7 +13,7 @@ from tests.helm import find_helm
 from tests.lab_api.servers import Threaded
 
 ROOT = Path(__file__).resolve().parents[2]
-INSTALLED = {"image": {"repository": "example.com/lamina", "tag": "v1"}, "config": {"sharing": {"memoryScaling": 2}}}
+INSTALLED = {"image": {"repository": "example.com/lamina"}, "config": {"sharing": {"memoryScaling": 2}}}
 NAMESPACE = ("--namespace", "lamina-system")
 
 
