@@ -66,7 +66,10 @@ def _git(root: Path, *words: str) -> str | None:
 
 def write_into_source_distribution() -> None:
     """Called by meson, which says where the files of the distribution are."""
-    Path(os.environ["MESON_DIST_ROOT"], FILE).write_text(f"{version()}\n")
+    file = Path(os.environ["MESON_DIST_ROOT"], FILE)
+    committed = file.stat().st_mtime
+    file.write_text(f"{version()}\n")
+    os.utime(file, (committed, committed))  # the same commit gives the same distribution
 
 
 def main() -> None:
