@@ -68,6 +68,14 @@ def test_a_charge_of_which_nothing_was_observed_is_not_refunded() -> None:
     assert refund.total == 0
 
 
+def test_what_a_kernel_got_is_refunded_once() -> None:
+    accounts = Accounts()
+    before = kernel(accounts, 1000, 1300).total
+    more = AccountHolder("a", 0.5, 1400 * MS, False, None, None)
+    (refund,) = accounts.refunds((BEGIN_MS + 1310) * MS, [more], {})
+    assert refund.total == pytest.approx(before)
+
+
 def test_an_account_goes_on_from_what_was_refunded_before() -> None:
     accounts = Accounts()
     (refund,) = accounts.refunds(BEGIN_MS * MS, [AccountHolder("a", 0.5, 0, False, None, None)], {"a": 7_000})

@@ -104,6 +104,13 @@ def test_what_was_lent_is_taken_back_at_the_first_sign_of_its_owner() -> None:
     assert both["a"].rate < 0.5 and both["b"].rate >= 0.7
 
 
+def test_what_was_lent_is_taken_back_when_its_owner_works_more() -> None:
+    """It did little for 100 ms, and got all of its share in the last 20."""
+    more = Activity(brief=np.zeros(WINDOW), worked=np.repeat([0.1, 1.0], [WINDOW - 20, 20]), asked_at=NOW)
+    both = decide(tenant("a", busy(waits=True), 0.3, policy="weight"), tenant("b", more, 0.4))
+    assert both["a"].rate == pytest.approx(0.6)
+
+
 def test_what_all_shares_leave_is_lent_by_shares() -> None:
     both = [tenant(name, busy(waits=True), share, policy="weight") for name, share in (("a", 0.2), ("b", 0.6))]
     assert [d.rate for d in decide(*both).values()] == pytest.approx([0.25, 0.75])
@@ -160,4 +167,5 @@ def test_work_without_a_limit_is_watched_only_where_it_matters() -> None:
     assert not decide(free)["free"].watched
     assert not decide(free, tenant("other", busy(), 0, policy="none"))["free"].watched
     assert decide(free, tenant("capped", idle()))["free"].watched
+    assert not decide(free, tenant("capped", busy()))["capped"].watched
     assert decide(tenant("high", busy(), 0, 0, "none"), tenant("low", busy(), 0, 1, "none"))["high"].watched

@@ -5,6 +5,7 @@ from collections.abc import Callable, Mapping, Sequence
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from msgspec import structs
 
 from lamina.enforcement.driver_charges import AccountState, DriverCharges
 from lamina.enforcement.driver_figures import Confirmation
@@ -106,6 +107,26 @@ def test_what_the_driver_says_counts_as_far_as_it_is_possible(said: float, charg
         states = [state("a", charged * ms, confirmed, 0.4 * ms, alone_ms=0.3 * ms)]
         reconciliation.observe(now, states, measured=True)
     assert reconciliation.charged("a") / MS == pytest.approx((counts - charged) * 20_000, abs=200)
+
+
+def test_the_time_alone_counts_as_far_as_others_hid_no_work_in_it() -> None:
+    """Half of it: of 0.3 of a second 0.15, which is more than the driver says."""
+    reconciliation = DriverCharges()
+    for ms in range(0, 20_000, TICK_MS):
+        now = (BEGIN_MS + ms) * MS
+        each = state("a", 0.35 * ms, Confirmation(1, 0.1, now - ms % ASKED_MS * MS), 0.4 * ms, alone_ms=0.3 * ms)
+        reconciliation.observe(now, [structs.replace(each, alone_factor=0.5)], measured=True)
+    assert reconciliation.charged("a") / MS == pytest.approx((0.15 - 0.35) * 20_000, abs=200)
+
+
+def test_a_figure_says_nothing_of_what_was_before_its_second() -> None:
+    """The driver is asked every three seconds, at 3, 6 and 9, and each time says 100 ms more than was charged."""
+    reconciliation = DriverCharges()
+    for ms in range(0, 10_000, TICK_MS):
+        now = (BEGIN_MS + ms) * MS
+        confirmed = Confirmation(1, 0.45, now - ms % 3000 * MS)
+        reconciliation.observe(now, [state("a", 0.35 * ms, confirmed, ms)], measured=True)
+    assert reconciliation.charged("a") / MS == pytest.approx(3 * 100, abs=1)
 
 
 def test_samples_charge_nothing() -> None:

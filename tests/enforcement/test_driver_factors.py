@@ -36,16 +36,18 @@ def learned(rates: Rates, *, looks: int = 20, owners: dict[str, str] | None = No
     return factors
 
 
-def averaged(rates: Rates, *, owners: dict[str, str] | None = None, looks: int = 600) -> DriverFactors:
+def averaged(
+    rates: Rates, *, owners: dict[str, str] | None = None, looks: int = 600, every: int = 1, together: bool = False
+) -> DriverFactors:
     """After so many figures that are right on average. That of `a` jumps by 40 percent up and down, and others' do the
-    reverse."""
+    reverse, or the same `together` with it; `every` so many figures."""
     factors, owner = DriverFactors(), owners or {}
     for look in range(looks):
         now = (1000 + look * LOOK_MS) * MS
-        jump = 0.2 * (-1) ** look
+        jump = 0.2 * (-1) ** (look // every)
         estimates = []
         for name, (alone, shared, work) in rates.items():
-            own = jump if owner.get(name, name) == owner.get("a", "a") else -jump
+            own = jump if together or owner.get(name, name) == owner.get("a", "a") else -jump
             said = Confirmation(1, None if work is None else work + own, now, owner.get(name, ""))
             estimates.append(WorkEstimate(name, alone * look * LOOK_MS * MS, shared * look * LOOK_MS * MS, said))
         factors.observe(now, estimates)
@@ -117,6 +119,20 @@ def test_the_factors_are_what_the_driver_says_over_what_was_estimated() -> None:
     assert found.sampled and not found.measured
     assert found.factors("a").shared == pytest.approx(1.4, abs=0.01)
     assert found.factors("b").shared == pytest.approx(0.6, abs=0.01)
+
+
+def test_figures_that_jump_together_are_no_samples() -> None:
+    """Of samples that one container gets, others get none."""
+    assert not averaged({"a": (0.0, 0.5, 0.5), "b": (0.0, 0.5, 0.5)}, together=True).sampled
+
+
+def test_a_jump_now_and_then_is_no_sample() -> None:
+    """Every half a minute, for five."""
+    assert not averaged({"a": (0.0, 0.5, 0.5), "b": (0.0, 0.5, 0.5)}, every=60).sampled
+
+
+def test_no_factor_is_larger_than_what_a_wrong_estimate_explains() -> None:
+    assert averaged({"a": (0.0, 0.1, 0.7), "b": (0.0, 0.9, 0.3)}).factors("a").shared == MAX_FACTOR
 
 
 @pytest.mark.parametrize(("work", "factor"), [(0.58, 1.0), (0.42, 1.0), (0.7, 1.4), (0.3, 0.6)])

@@ -11,6 +11,7 @@ from msgspec import Struct, structs
 from lamina.enforcement.launch_windows import (
     AGAIN_NS,
     LOOK_NS,
+    MAX_FAILED,
     MAX_PAUSE_NS,
     MIN_US,
     PAUSE_NS,
@@ -77,6 +78,7 @@ def test_a_batch_begins_inside_if_half_of_it_fits(in_c: Program, window: tuple[i
 def test_other_words_are_no_windows(in_c: Program, packed: int) -> None:
     assert ask(in_c, "wait", packed, 12345678, 1 << 60) == [0]
     assert ask(in_c, "fit", packed, 12345678, 1 << 60, 256) == [256]
+    assert length_us(packed) == 0
 
 
 @given(BOUNDS, TIMES, st.integers(0, 1 << 40), st.integers(1, 256))
@@ -215,6 +217,17 @@ def test_what_did_not_help_is_remembered_although_others_come_and_go() -> None:
         assert not any(machine.run(2 * LOOK_NS))
 
 
+def test_what_did_not_help_is_forgotten_when_it_did_not_help_many_others() -> None:
+    """The first two would be tried again only after minutes."""
+    machine = BusyGpu(Work("one", mixed=0.3, alone=0.2), Work("0", mixed=0.3, alone=0.2))
+    machine.run(16 * PAUSE_NS)
+    for number in (*range(1, MAX_FAILED + 1), 0):
+        name, before = str(number), str((number or MAX_FAILED + 1) - 1)
+        machine.programs[name] = structs.replace(machine.programs.pop(before), name=name)
+        machine.state[name] = structs.replace(machine.state.pop(before), name=name)
+        assert any(machine.run(3 * TRIAL_NS)), name
+
+
 @pytest.mark.parametrize(
     ("why", "programs"),
     [
@@ -255,6 +268,23 @@ def test_windows_that_stop_to_help_end() -> None:
     machine.run(TRIAL_NS)
     machine.programs["loop"] = Work("loop", mixed=0.49, alone=0.2)
     assert not machine.run(3 * LOOK_NS)[-1]
+
+
+def test_windows_stay_where_they_do_not_help_for_a_moment() -> None:
+    machine = BusyGpu(*helped())
+    machine.run(2 * TRIAL_NS)
+    machine.programs["loop"].alone = 0.0
+    dip = machine.run(8 * TICK_NS)
+    machine.programs["loop"].alone = 0.49
+    assert all(dip) and all(machine.run(2 * LOOK_NS))
+
+
+def test_windows_stay_with_less_work_than_they_begin_with() -> None:
+    assert not any(BusyGpu(*helped({}, {"occupied": 0.6})).run(2 * TRIAL_NS))
+    machine = BusyGpu(*helped())
+    machine.run(TRIAL_NS)
+    machine.programs["sync"].occupied = 0.6
+    assert all(machine.run(2 * LOOK_NS))
 
 
 @pytest.mark.parametrize("occupied", [0.4, 1.0])

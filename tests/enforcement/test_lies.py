@@ -7,8 +7,10 @@ from unittest import mock
 import pytest
 
 from lamina.enforcement import layout
+from lamina.enforcement.activity import Activity
 from lamina.enforcement.driver_factors import DriverFactors
-from lamina.enforcement.work_credit import ReportedWork, WorkCredit
+from lamina.enforcement.driver_figures import Confirmation
+from lamina.enforcement.work_credit import MEASURED, ReportedWork, WorkCredit
 from tests.enforcement.neighbors import BEGIN, END_MS, MS, SETTLED_MS, Driver, Lie, Words, share_next_to, tenant
 
 POINTS = 2.0
@@ -202,3 +204,14 @@ def test_work_that_the_driver_confirms_closes_gates(tenths: int) -> None:
 
 def test_priority_does_not_count_where_the_driver_confirms_nothing() -> None:
     assert next_to_work(0, Driver(measures=False), 5) == pytest.approx(30, abs=POINTS)
+
+
+def test_work_closes_gates_at_once_however_long_a_lie_before_it_was() -> None:
+    """Ten seconds of it use up the credit, and leave no debt."""
+    credit, said = WorkCredit(), []
+    for tick in range(1, 1003):
+        driver = Confirmation(1, float(tick > 1000))
+        both = [ReportedWork(name, Activity(), driver, 0.5) for name in ("liar", "other")]
+        credit.believe(both, tick * 10_000_000, MEASURED)
+        said.append(credit.closes_gates(both[0], True, 10.0))
+    assert said[0] and not said[999] and said[1001]

@@ -43,6 +43,12 @@ def limits(draw: st.DrawFn) -> Limits:
     return Limits(devices=tuple(devices), priority=draw(st.integers(0, 9)), log_level=draw(st.integers(0, 4)))
 
 
+@pytest.mark.parametrize(("memory", "limit"), [(3, 8), (8, 8), (12, 12)])
+def test_a_guarantee_that_grows_beyond_the_limit_takes_it_along(memory: int, limit: int) -> None:
+    resized = DeviceLimit(uuid=UUID.format(1), memory_bytes=8, request_bytes=4).resized(memory, 30)
+    assert (resized.guaranteed, resized.memory_bytes, resized.cores_percent) == (memory, limit, 30)
+
+
 @given(limits())
 def test_what_is_written_is_read(wanted: Limits) -> None:
     assert decode(encode(wanted)) == wanted

@@ -225,6 +225,14 @@ def test_of_two_borrowers_the_younger_returns_what_the_driver_lists_of_the_older
     assert [lendings[name].allowed / GIB for name in ("old", "young")] == [11, 11 - returned]
 
 
+def test_what_no_process_is_listed_with_is_first_its_own() -> None:
+    """Of 10 GiB in use besides, 8 are its own by its word. So 2 are others', of whom one says 4."""
+    other = known(holder("other", 0, 8, 4), 0, 4)
+    lendings = Lender().tick(1, CAPACITY, [known(HONEST, 4, 8), other], 10 * GIB)
+    assert lendings["honest"].allowed == (16 - 2) * GIB
+    assert lendings["honest"].neighbors_borrow, "though no process of the other one is listed with it"
+
+
 @given(gpus(), st.integers(0, 3000), st.integers(0, 3000), st.integers(0, 2000), st.integers(0, 5))
 def test_a_word_without_a_process_changes_nothing_for_others(
     gpu: tuple[int, list[MemoryHolder], dict[str, Hosted]], one: int, other: int, unlisted: int, made_at: int
