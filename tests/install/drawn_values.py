@@ -108,6 +108,7 @@ MENU: dict[str, tuple[Any, ...]] = {
     "metrics.dashboardLabels": ({"grafana_dashboard": "yes", "team": "1"},),
     "metrics.rules": (True,),
     "metrics.ruleLabels": ({"release": "prometheus"},),
+    "metrics.runbooks": ("https://docs.example/lamina",),
     "serviceMonitor.enabled": (True,),
     "serviceMonitor.labels": ({"release": "prometheus"},),
 }

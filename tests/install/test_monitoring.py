@@ -103,6 +103,13 @@ def test_they_ship_only_when_they_are_wanted() -> None:
     assert more.keys() == {"PrometheusRule lamina", *(f"ConfigMap lamina-dashboard-{name}" for name in DASHBOARDS)}
     rule = more.pop("PrometheusRule lamina")
     assert rule["spec"] == rules() and rule["metadata"]["labels"]["release"] == "prometheus"
+    led = made("metrics.rules=true", "metrics.runbooks=https://docs.example/lamina")["PrometheusRule lamina"]["spec"]
+    alerts = [each for group in led["groups"] for each in group["rules"] if "alert" in each]
+    to = "https://docs.example/lamina/how-to/alerts/#"
+    assert alerts and all(
+        each["annotations"]["runbook_url"] == to + each["alert"].lower() and "runbook" not in each["annotations"]
+        for each in alerts
+    )
     for config_map in more.values():
         assert config_map["metadata"]["labels"]["grafana_dashboard"] == "1"
         ((file, text),) = config_map["data"].items()

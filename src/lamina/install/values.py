@@ -230,6 +230,9 @@ class MetricsAccess(Struct, frozen=True, kw_only=True, forbid_unknown_fields=Tru
         Meta(title="Install a PrometheusRule with alerts. The CRDs of the Prometheus operator must be installed"),
     ] = False
     ruleLabels: Annotated[Labels, Meta(title="Labels by which Prometheus selects it")] = {}
+    runbooks: Annotated[
+        Name, Meta(title="Address of a site with this documentation, to whose page about alerts each of them leads")
+    ] = ""
 
 
 class Monitoring(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
