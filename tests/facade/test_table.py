@@ -106,8 +106,8 @@ def test_loading_a_facade_does_nothing(library: str) -> None:
         line.split()[-1].partition("@")[0] for line in reported("nm", "-D", "--undefined-only", path).splitlines()
     }
     assert imported.isdisjoint({"exit", "_exit", "abort", "signal", "sigaction", "pthread_create", "atexit"})
-    constructors = reported("readelf", "-SW", path).split(".init_array")[1].split()
-    assert int(constructors[4], 16) <= 8, "the compiler's own constructor only"
+    _, named, constructors = reported("readelf", "-SW", path).partition(".init_array")
+    assert not named or int(constructors.split()[4], 16) <= 8, "the compiler's own constructor only; zig has none"
 
 
 @pytest.mark.parametrize("library", LIBRARIES)
