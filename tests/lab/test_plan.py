@@ -4,7 +4,7 @@ import pytest
 
 from lamina.core.cards import CARDS
 from lamina.errors import BadInput
-from lamina_lab.cluster import plan
+from lamina_lab.cluster import plan, up
 from lamina_lab.simgpu import GpuSpec
 
 
@@ -90,3 +90,10 @@ def test_an_invalid_file_is_refused_in_one_sentence_with_its_name(tmp_path: Path
 def test_a_file_that_is_not_there_is_named(tmp_path: Path) -> None:
     with pytest.raises(BadInput, match=r"cannot read .*nowhere\.yaml"):
         plan.from_file(tmp_path / "nowhere.yaml", port=0)
+
+
+def test_a_lab_of_another_version_than_the_product_is_refused(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("lamina_lab.cluster.up.version", lambda _: "9.0.0")
+    lab = plan.from_options(nodes=1, gpus_per_node=1, gpu=plan.DEFAULT_GPU, port=0)
+    with pytest.raises(BadInput, match=r"lamina-lab 9\.0\.0 is not for lamina .*pip install lamina==9\.0\.0"):
+        up.up("refused", lab, config_file=None, kubeconfig=None, say=print, progress=print)
