@@ -1,7 +1,10 @@
 """Taking Lamina out: nothing of it is left, and pods without GPUs never wait. Runs last in this folder."""
 
 import json
+import os
+import subprocess
 import threading
+from pathlib import Path
 
 import pytest
 
@@ -22,6 +25,7 @@ from tests.cluster.installed.queries import (
 from tests.cluster.queries import delete_pods, pod, running, sh
 from tests.waiting import wait_until
 
+ROOT = Path(__file__).parents[3]
 CHECKPOINT = "kubelet/device-plugins/kubelet_internal_checkpoint"
 TAKEN_OUT_S = 400.0
 """All pods of Lamina end, those that clean the nodes at last; on a busy machine each takes more than a minute."""
@@ -125,35 +129,63 @@ def test_it_refuses_while_pods_use_gpus_and_takes_everything_when_they_are_gone(
 
 
 def test_helm_installs_upgrades_rolls_back_and_uninstalls(cluster: RealCluster, both: Installation) -> None:
-    """The upgrade is to an image of another tag, and to an agent that may cut GPUs by MIG."""
+    """From the chart of an earlier version, where one is tagged, to an image of another tag, and to an agent that may
+    cut GPUs by MIG. A pod runs all the time."""
     if not both.has_helm:
         pytest.skip("no helm on PATH")
-    chart = both.folder / "lamina-chart"
+    chart, tag = both.folder / "lamina-chart", both.image.rpartition(":")[2]
     if is_there(both):  # the test before this one did not run
         take_out(cluster, both)
 
-    def documented(beginning: str, more: str = "") -> None:
-        both.shell(both.command(beginning).replace("lamina-chart", str(chart)) + more)
+    def documented(beginning: str, more: str = "", folder: Path = chart) -> None:
+        both.shell(both.command(beginning).replace("lamina-chart", str(folder)) + more)
 
     with cluster.steps("installing Lamina by Helm, from install to ready"):
         documented("lamina install --chart")
-        documented("helm install lamina")
+        documented("helm install lamina", f" --set image.tag={tag}", earlier_chart(both.folder) or chart)
         whole(cluster)
         serves(cluster, "node1")
     cluster.kubectl("apply", "-f", "-", stdin=pod("share", limits=SHARE))
     running(cluster, "share")
+    containers = container_ids(cluster, "share")
     for node in cluster.nodes:
         node.ctr("images", "tag", "--force", both.image, f"{both.image}-next")
     with cluster.steps("another release by Helm, until it runs everywhere"):
-        documented("helm upgrade", f" --set image.tag={both.image.rpartition(':')[2]}-next")
+        documented("helm upgrade", f" --set image.tag={tag}-next")
         all_are(cluster, f"{both.image}-next", capabilities={"drop": ["ALL"], "add": ["CHOWN", "SYS_ADMIN"]})
+    both.shell("helm test lamina --namespace lamina-system && kubectl delete pod lamina-test --namespace lamina-system")
+    cluster.kubectl("apply", "-f", "-", stdin=pod("newer", limits=SHARE))
+    running(cluster, "newer")
     with cluster.steps("back by Helm, until that runs everywhere"):
         documented("helm rollback")
         all_are(cluster, both.image, capabilities={"drop": ["ALL"], "add": ["CHOWN"]})
-    assert SEEN in sh(cluster, "share", "nvidia-smi")
+    for name in ("share", "newer"):
+        assert SEEN in sh(cluster, name, "nvidia-smi")
+    assert container_ids(cluster, "share") == containers
     delete_pods(cluster)
     take_out(cluster, both)
     assert json.loads(both.shell("helm list --all-namespaces --output json")) == []
+
+
+def earlier_chart(folder: Path) -> Path | None:
+    """The chart of the revision that LAMINA_UPGRADE_FROM names, else of the newest tag; None where there is no tag."""
+    newest = subprocess.run(
+        ["git", "describe", "--tags", "--abbrev=0"], cwd=ROOT, capture_output=True, text=True, check=False
+    )
+    revision = os.environ.get("LAMINA_UPGRADE_FROM") or newest.stdout.strip()
+    if not revision:
+        return None
+    archive = subprocess.run(
+        ["git", "archive", revision, "deploy/helm/lamina"], cwd=ROOT, capture_output=True, check=True
+    )
+    earlier = folder / "earlier"
+    earlier.mkdir()
+    subprocess.run(["tar", "-x", "-C", str(earlier)], input=archive.stdout, check=True)
+    return earlier / "deploy/helm/lamina"
+
+
+def container_ids(cluster: RealCluster, name: str) -> str:
+    return cluster.kubectl("get", "pod", name, "-o", "jsonpath={.status.containerStatuses[*].containerID}")
 
 
 def all_are(cluster: RealCluster, image: str, capabilities: dict[str, list[str]]) -> None:
