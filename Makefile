@@ -12,7 +12,7 @@ ROOT_TESTS ?=
 
 SOURCES := $(shell find src native lab deploy/helm -type f -not -name '*.pyc' -not -path '*/_native*' -not -path 'lab/build/*') pyproject.toml meson.build meson.options VERSION version.py
 
-.PHONY: demo test root-test fuzz fuzz-objects fuzz-texts programs cluster-test gpu-test packages deploy docs lock image develop clean
+.PHONY: demo test root-test fuzz fuzz-objects fuzz-texts programs cluster-test gpu-test packages deploy docs lock image release develop clean
 .DELETE_ON_ERROR:
 
 demo: $(VENV)/.lamina
@@ -81,6 +81,13 @@ $(VENV)/.test-tools: $(BIN)/python locks/test.txt
 image: $(VENV)/.lamina $(VENV)/.test-tools
 	@mkdir -p dist
 	@$(BIN)/python -m release.image dist/lamina-image.tar $(if $(IMAGE),--name $(IMAGE)) $(if $(BASE),--base $(BASE))
+
+# All files of a release in dist/, made twice from this commit and compared, with tests of each. See
+# docs/contributing/release.md.
+release: $(VENV)/.lamina $(VENV)/.test-tools
+	@rm -rf dist
+	@$(BIN)/python -m release dist $(if $(BASE),--base $(BASE))
+	@LAMINA_RELEASE=dist $(BIN)/python -m pytest -q tests/release/test_release.py
 
 # The newest versions that pyproject.toml and the lab's allow, with hashes. A test fails while a lock is out of date.
 lock: $(VENV)/.test-tools

@@ -17,7 +17,7 @@ from dataclasses import dataclass
 from datetime import UTC, datetime
 from pathlib import Path
 
-from release import base, wheel
+from release import base, wheels
 from version import image_tag, version
 
 ROOT = Path(__file__).resolve().parents[1]
@@ -148,20 +148,28 @@ class _Builder:
         return str(manifest["digest"])
 
 
+def by_digest(base: str) -> str:
+    """The name of a base, as an argument of commands, which refuse one that can be another image tomorrow."""
+    if "@sha256:" not in base:
+        raise argparse.ArgumentTypeError(
+            f"{base} can be another image tomorrow: name it by its digest, NAME@sha256:..."
+        )
+    return base
+
+
 def main() -> None:
     """See the module."""
     parser = argparse.ArgumentParser(description="Build the image of this commit.")
     parser.add_argument("archive", type=Path)
     parser.add_argument("--name", default=f"lamina:{image_tag(version())}")
-    parser.add_argument("--base", help="a registry's, by its digest; without, Debian's packages are the base")
+    parser.add_argument("--base", type=by_digest, help="a registry's, by its digest; else it is of Debian's packages")
     asked = parser.parse_args()
-    if asked.base and "@sha256:" not in asked.base:
-        parser.error(f"--base {asked.base} can be another image tomorrow: name it by its digest, NAME@sha256:...")
     try:
         with tempfile.TemporaryDirectory() as folder:
             source = Source.of_checkout()
-            digest = build(asked.archive, asked.name, wheel.build(Path(folder), source.epoch), source, of=asked.base)
-    except CannotBuild as error:
+            wheel = wheels.compiled(Path(folder), "lamina", ARCHITECTURES[HERE])
+            digest = build(asked.archive, asked.name, wheel, source, of=asked.base)
+    except (CannotBuild, wheels.CannotRelease) as error:
         sys.exit(f"release.image: {error}")
     print(f"{asked.archive}: {asked.name}@{digest}")
 

@@ -1,6 +1,7 @@
 """An image's archive in the layout of the Open Container Initiative, read."""
 
 import hashlib
+import io
 import json
 import tarfile
 from dataclasses import dataclass
@@ -35,3 +36,12 @@ def read(archive: Path) -> Archive:
     manifest = json.loads(blob(named["digest"]))
     digests = tuple(layer["digest"] for layer in manifest["layers"])
     return Archive(named, json.loads(blob(manifest["config"]["digest"])), tuple(map(blob, digests)), digests)
+
+
+def unpack(archive: Path, folder: Path) -> None:
+    """Write the files of all layers below a folder."""
+    for content in read(archive).layers:
+        with tarfile.open(fileobj=io.BytesIO(content)) as layer:
+            # As an attribute and not as an argument: Python up to 3.11.3 has no filters.
+            layer.extraction_filter = getattr(tarfile, "tar_filter", None)
+            layer.extractall(folder)

@@ -5,7 +5,7 @@ import shutil
 import subprocess
 from pathlib import Path
 
-from release import image, wheel
+from release import image, wheels
 from tests.cluster.components import cache
 from version import image_tag, version
 
@@ -37,9 +37,10 @@ def archive() -> Path:
 
 def _make(work: Path, result: Path) -> None:
     source = image.Source.of_checkout()
-    for old in work.glob("*.whl"):
-        old.unlink()
-    image.build(result / "lamina.tar", NAME, wheel.build(work, source.epoch), source)
+    shutil.rmtree(work)  # what an attempt left that was interrupted
+    work.mkdir()
+    wheel = wheels.compiled(work, "lamina", image.ARCHITECTURES[image.HERE])
+    image.build(result / "lamina.tar", NAME, wheel, source)
 
 
 def _state() -> str:

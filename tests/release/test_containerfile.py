@@ -39,7 +39,7 @@ def test_a_base_that_may_change_is_refused(capsys: pytest.CaptureFixture[str], m
     monkeypatch.setattr("sys.argv", ["image", "image.tar", "--base", "python:3.12-slim"])
     with pytest.raises(SystemExit):
         image.main()
-    assert "--base python:3.12-slim can be another image tomorrow: name it by its digest" in capsys.readouterr().err
+    assert "--base: python:3.12-slim can be another image tomorrow: name it by its digest" in capsys.readouterr().err
 
 
 def test_a_machine_without_a_builder_says_what_to_install(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

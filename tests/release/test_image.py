@@ -24,7 +24,7 @@ pytestmark = pytest.mark.root
 
 
 class Image:
-    """An archive's parts, and the files of all layers."""
+    """An archive's parts, and what its layers hold."""
 
     def __init__(self, archive: Path) -> None:
         self.archive = archive
@@ -33,13 +33,6 @@ class Image:
         for content in self.read.layers:
             with tarfile.open(fileobj=io.BytesIO(content)) as layer:
                 self.members += layer.getmembers()
-
-    def unpack(self, folder: Path) -> None:
-        for content in self.read.layers:
-            with tarfile.open(fileobj=io.BytesIO(content)) as layer:
-                # As an attribute and not as an argument: Python up to 3.11.3 has no filters.
-                layer.extraction_filter = getattr(tarfile, "tar_filter", None)
-                layer.extractall(folder)
 
 
 @pytest.fixture(scope="module")
@@ -53,7 +46,7 @@ def made() -> Image:
 @pytest.fixture(scope="module")
 def root(made: Image, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Path]:
     folder = tmp_path_factory.mktemp("root")
-    made.unpack(folder)
+    layers.unpack(made.archive, folder)
     yield folder
     shutil.rmtree(folder, ignore_errors=True)
 
