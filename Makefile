@@ -12,7 +12,7 @@ ROOT_TESTS ?=
 
 SOURCES := $(shell find src native lab deploy/helm -type f -not -name '*.pyc' -not -path '*/_native*' -not -path 'lab/build/*') pyproject.toml meson.build meson.options VERSION version.py
 
-.PHONY: demo test root-test fuzz fuzz-objects fuzz-texts programs cluster-test gpu-test packages deploy docs lock image release develop clean
+.PHONY: demo test root-test fuzz fuzz-objects fuzz-texts programs cluster-test gpu-test packages deploy docs lock image release publish login publish-chart sign draft index develop clean
 .DELETE_ON_ERROR:
 
 demo: $(VENV)/.lamina
@@ -88,6 +88,31 @@ release: $(VENV)/.lamina $(VENV)/.test-tools
 	@rm -rf dist
 	@$(BIN)/python -m release dist $(if $(BASE),--base $(BASE))
 	@LAMINA_RELEASE=dist $(BIN)/python -m pytest -q tests/release/test_release.py
+
+# What `make release` made in dist/, to others; see docs/contributing/publishing.md. IMAGES is docker://REGISTRY/lamina,
+# CHARTS oci://REGISTRY/charts, SIGNED the image without its tag. The last three need helm, cosign and gh.
+publish: $(VENV)/.lamina $(VENV)/.test-tools
+	@$(BIN)/python -m release.publish dist $(IMAGES)
+
+login:
+	@for program in buildah helm cosign; do \
+	    case $$program in helm) words="helm registry login" ;; *) words="$$program login" ;; esac; \
+	    printf %s "$$TOKEN" | $$words "$${REGISTRY%%/*}" --username "$$ACTOR" --password-stdin || exit 1; \
+	done
+
+publish-chart:
+	helm push dist/lamina-*.tgz $(CHARTS)
+
+sign:
+	cosign sign --yes $(SIGNED)@$$(cat dist/IMAGE_DIGEST)
+	cosign sign-blob --yes --bundle dist/SHA256SUMS.sigstore.json dist/SHA256SUMS
+
+draft:
+	gh release create "$$GITHUB_REF_NAME" --draft --verify-tag --notes-file dist/CONTENTS.md dist/*
+
+# Wheels and sources alone, in dist/index, as an index of packages takes them.
+index:
+	rm -rf dist/index && mkdir dist/index && cp dist/*.whl dist/*.tar.gz dist/index
 
 # The newest versions that pyproject.toml and the lab's allow, with hashes. A test fails while a lock is out of date.
 lock: $(VENV)/.test-tools

@@ -25,6 +25,7 @@ WRITES = {
     "cluster": set(),
     "codeql": {"security-events"},
     "fuzz": {"security-events"},
+    "release": {"contents", "packages", "id-token", "attestations"},
     "scorecard": {"security-events", "id-token"},
 }
 """What jobs of each workflow may write on the host."""
@@ -53,11 +54,12 @@ def commands(path: Path) -> Iterator[str]:
 
 @pytest.mark.parametrize("path", WORKFLOWS, ids=lambda path: path.name)
 def test_each_command_is_a_target_of_the_makefile(path: Path) -> None:
+    (phony,) = re.findall(r"^\.PHONY: (.*)$", (ROOT / "Makefile").read_text(), re.MULTILINE)
+    targets = phony.split()
     for command in commands(path):
         found = MAKE.fullmatch(command)
         assert found, f"{command!r} is not one `make TARGET`"
-        tried = subprocess.run(["make", "-n", found[1]], cwd=ROOT, capture_output=True, text=True, check=False)
-        assert tried.returncode == 0, f"{command}: {tried.stderr}"
+        assert found[1] in targets, f"the Makefile has no target {found[1]}"
 
 
 @pytest.mark.parametrize("path", WORKFLOWS, ids=lambda path: path.name)
