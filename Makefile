@@ -66,7 +66,7 @@ $(BIN)/python:
 	$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11) and "Lamina needs Python 3.11 or newer")'
 	$(PYTHON) -m venv $(VENV)
 
-$(VENV)/.lamina: export PATH := $(CURDIR)/$(BIN):$(PATH)
+$(VENV)/.lamina: export PATH := $(abspath $(BIN)):$(PATH)
 $(VENV)/.lamina: $(BIN)/python $(SOURCES) locks/lab.txt
 	$(LOCKED) -r locks/lab.txt
 	$(BIN)/pip install --quiet --disable-pip-version-check --no-deps --no-build-isolation . ./lab
@@ -120,7 +120,7 @@ lock: $(VENV)/.test-tools
 
 # A working copy: Python from the source folders, C rebuilt by `make develop` again. The metadata of both distributions
 # stays installed, because commands and simulators are found by their entry points; the packages themselves go.
-develop: export PATH := $(CURDIR)/$(BIN):$(PATH)
+develop: export PATH := $(abspath $(BIN)):$(PATH)
 develop: $(BIN)/python
 	$(LOCKED) -r locks/test.txt
 	$(BIN)/pip install --quiet --disable-pip-version-check --no-deps --no-build-isolation . ./lab
