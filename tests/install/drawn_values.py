@@ -131,6 +131,8 @@ def drawn_values(seed: int) -> tuple[dict[str, Any], str]:
             for each in sections:
                 section = section.setdefault(each, {})
             section[key] = random.choice(others)
+    if values.get("openshift", {}).get("enabled"):
+        values.get("controller", {}).pop("hostNetwork", None)
     if "extenderTlsSecret" in values.get("controller", {}):
         values.setdefault("scheduler", {})["extenderTlsSecret"] = "b-secret"
     return values, VERSIONS[seed % len(VERSIONS)]

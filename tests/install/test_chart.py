@@ -130,6 +130,14 @@ def test_both_refuse_the_same(setting: str, output: str, folder: Path) -> None:
     assert setting.partition("=")[0].rpartition(".")[2] in reported.stderr
 
 
+def test_both_refuse_the_network_of_nodes_on_openshift(folder: Path) -> None:
+    settings = ["controller.hostNetwork=true", "openshift.enabled=true"]
+    with pytest.raises(install_values.BadInput) as refused:
+        install_values.read([], settings)
+    reported = by_helm(folder, *(f"--set={setting}" for setting in settings))
+    assert reported.returncode != 0 and str(refused.value) in reported.stderr
+
+
 @pytest.mark.parametrize(
     "path", ["/a", "/.a", "/..a", "/a.b", "/var/lib/kubelet", "/run/nvidia/driver/usr/lib64", "/-/_"]
 )

@@ -290,7 +290,15 @@ def read(texts: Iterable[tuple[str, str]], settings: Iterable[str], files: Itera
     names = [pool.name for pool in values.agent.pools]
     if twice := next((name for name in names if names.count(name) > 1), ""):
         raise BadInput(f"the value agent.pools must have each name once, got {twice} twice")
+    if values.controller.hostNetwork and values.openshift.enabled:
+        raise BadInput(NO_HOST_NETWORK)
     return values
+
+
+NO_HOST_NETWORK = (
+    "the values controller.hostNetwork and openshift.enabled must not both be true: the controller's "
+    "SecurityContextConstraints admit no pods in the network of nodes"
+)
 
 
 def check_image(values: Values) -> None:
