@@ -92,7 +92,12 @@ def test_an_image_is_what_its_index_says(tmp_path: Path) -> None:
     ("user", "path", "watches", "sentence"),
     [
         (1000, None, 1, "needs root, for namespaces and control groups"),
-        (0, "/nowhere", 1, "needs apt-get, cc, dpkg-deb, ip, lsns, mount, nsenter, patch, tar, unshare on PATH"),
+        (
+            0,
+            "/nowhere",
+            1,
+            "needs apt-get, buildah, cc, dpkg-deb, ip, lsns, mount, nsenter, patch, tar, unshare on PATH",
+        ),
         (0, None, 100_000, "needs 100000 instances of inotify and [0-9]+ are free here: raise fs.inotify"),
     ],
 )

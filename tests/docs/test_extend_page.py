@@ -32,7 +32,7 @@ def test_paths_exist() -> None:
 
 
 def test_the_line_of_the_import_rules_that_it_quotes_is_there() -> None:
-    (line,) = re.findall(r"the line `([^`]+)` of `.importlinter`", PAGE)
+    (line,) = re.findall(r"the line `([^`]+)` of\s+`.importlinter`", PAGE)
     assert f"    {line}\n" in (ROOT / ".importlinter").read_text()
     assert set(line.split(" | ")) == {dialect.name for dialect in DIALECTS}
 

@@ -36,7 +36,7 @@ globals().update(ROWS.tests)
 
 def test_s2_8_each_daemon_gets_the_limits(lab: Lab) -> None:
     got_the_limits([path.read_text() for path in (node_folder(lab) / "mps").glob("*/log/control.log")])
-    assert len(node_events(lab, "MpsReady")) >= 1
+    wait_until(lambda: node_events(lab, "MpsReady"), lab.described)
 
 
 def test_s2_8_a_pod_is_a_client_with_its_part(lab: Lab) -> None:
