@@ -161,6 +161,12 @@ async def test_a_daemon_that_runs_as_it_should_serves_without_a_break(node: MpsN
     await node.daemons.take_over()
     assert (node.state(FIRST)[0], node.state(SECOND)[0]) == ("ready", "starting")
     assert node.healthy_devices() == [FIRST]
+    node.events.clear()
+    await node.reconcile()
+    await node.reconcile()
+    assert [(each.gpu, each.ready) for each in node.events if each.gpu == FIRST] == [(FIRST, True)], (
+        "the agent that started it may have ended before it could say so"
+    )
     node.start(4)
     await node.daemons.take_over()
     assert node.state(FIRST)[0] == "starting", "it has other limits than it should"

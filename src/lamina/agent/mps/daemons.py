@@ -70,6 +70,8 @@ class DaemonSupervisor:
         self._journal = lifecycle.journal
         self._report = report
         self._daemons: dict[str, MpsDaemon] = {}
+        self._unreported: set[str] = set()
+        """GPUs whose daemons were taken over, of which an earlier agent may have said nothing."""
         self._turns: defaultdict[str, asyncio.Lock] = defaultdict(asyncio.Lock)
         for gpu in self._journal.gpus:
             self._daemons[gpu] = self._daemon(gpu, MpsState.STARTING, "the agent has just started")
@@ -88,6 +90,7 @@ class DaemonSupervisor:
                 as_desired = journaled == self._desired(gpu)
                 if as_desired and await self.lifecycle.limits_of(self.home(gpu)) == journaled.limits:
                     self._daemons[gpu] = self._daemon(gpu, MpsState.READY)
+                    self._unreported.add(gpu)
             except (BadInput, Outside) as reason:
                 log.info("Not taking over the MPS daemon of %s yet: %s", gpu, reason)
             except Exception as error:
@@ -149,7 +152,9 @@ class DaemonSupervisor:
         else:
             self._node.aside.forget(_KIND, gpu)
         self._daemons[gpu] = daemon
-        if before is None or (before.state, before.reason) != (daemon.state, daemon.reason):
+        changed = before is None or (before.state, before.reason) != (daemon.state, daemon.reason)
+        if changed or gpu in self._unreported:
+            self._unreported.discard(gpu)
             log.info("MPS on %s is %s%s", gpu, daemon.state.value, f": {daemon.reason}" if daemon.reason else "")
             await self._report(daemon)
 
