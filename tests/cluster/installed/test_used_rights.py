@@ -20,6 +20,7 @@ RARE = {
     (CONTROLLER, "create", "customresourcedefinitions.apiextensions.k8s.io"): "one was removed, or none was applied",
     (CONTROLLER, "update", "customresourcedefinitions.apiextensions.k8s.io"): "a newer release knows more of them",
     (CONTROLLER, "create", "mutatingwebhookconfigurations.admissionregistration.k8s.io"): "it was removed",
+    (CONTROLLER, "delete", "mutatingwebhookconfigurations.admissionregistration.k8s.io"): "admission is switched off",
     (CONTROLLER, "update", "secrets"): "a certificate is about to end",
     (CONTROLLER, "create", "pods/eviction"): "a pod has had tickets without a grant for minutes",
     (CONTROLLER, "get", "grants.lamina.dev"): "the answer to a bind was lost",
@@ -40,6 +41,8 @@ RARE = {
 """Rights of which these tests may give no occasion, and what does. tests/house has those of parts behind fakes."""
 READS_IN_VAIN = ("configmaps", "nvidia-gpu-operator")
 """An agent that does not know where NVIDIA's ConfigMap is has a test of its own."""
+HELMS_TEST = "lamina-test"
+"""Has the rights of viewers, and `lamina gpus` there goes on without the figures that these may not ask for."""
 
 
 @pytest.fixture
@@ -55,9 +58,8 @@ def pairs(asked: Iterable[Asked]) -> set[tuple[str, str, str]]:
 
 
 def test_no_component_made_a_forbidden_request(asked: set[Asked]) -> None:
-    assert {
-        each for each in asked if each.code == FORBIDDEN and (each.resource, each.namespace) != READS_IN_VAIN
-    } == set()
+    refused = {each for each in asked if each.code == FORBIDDEN and each.account != HELMS_TEST}
+    assert {each for each in refused if (each.resource, each.namespace) != READS_IN_VAIN} == set()
 
 
 @pytest.mark.parametrize("account", GIVEN)
