@@ -16,6 +16,8 @@ from lamina.install.value_types import (
     Object,
     Objects,
     OwnFolder,
+    PriorityClass,
+    Resources,
     Switch,
     Text,
     asks,
@@ -66,7 +68,7 @@ class Agent(Component, frozen=True, kw_only=True, forbid_unknown_fields=True):
         Meta(title="Agents run on nodes that match one of these terms. Empty means every node"),
     ] = msgspec.field(default_factory=_gpu_nodes)
     tolerations: Annotated[Objects, Meta(title="Tolerations of the pods")] = ({"operator": "Exists"},)
-    priorityClassName: Annotated[Name, Meta(title="Priority class of the pods")] = "system-node-critical"
+    priorityClassName: PriorityClass = "system-node-critical"
     driverDir: Annotated[Folder, Meta(title="Directory of the driver's libraries on the node")] = (
         "/usr/lib/x86_64-linux-gnu"
     )
@@ -122,9 +124,7 @@ class Agent(Component, frozen=True, kw_only=True, forbid_unknown_fields=True):
     env: Annotated[Objects, Meta(title="Additional environment variables")] = ()
     volumes: Annotated[Objects, Meta(title="Additional volumes")] = ()
     volumeMounts: Annotated[Objects, Meta(title="Mounts of the additional volumes")] = ()
-    resources: Annotated[Object, Meta(title="Resource requests and limits of a pod")] = msgspec.field(
-        default_factory=lambda: asks("50m", "128Mi", "512Mi")
-    )
+    resources: Resources = msgspec.field(default_factory=lambda: asks("50m", "128Mi", "512Mi"))
 
 
 class MpsValues(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):

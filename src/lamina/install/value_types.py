@@ -52,6 +52,8 @@ Empty = Literal[""]
 """In the place of a directory."""
 Objects = Annotated[tuple[dict[str, Any], ...], Meta(description="a list of objects as Kubernetes has them")]
 Object = Annotated[dict[str, Any], Meta(description="keys and values as Kubernetes has them")]
+Resources = Annotated[Object, Meta(title="Resource requests and limits of a pod")]
+PriorityClass = Annotated[Name, Meta(title="Priority class of the pods")]
 Labels = Annotated[dict[str, str], Meta(description='labels and values, both as texts, such as gpu: "on"')]
 LogLevel = Annotated[
     str, Meta(pattern="^(DEBUG|INFO|WARNING|ERROR)$", description="DEBUG, INFO, WARNING or ERROR")
@@ -69,7 +71,7 @@ class Component(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
 
     nodeSelector: Annotated[Labels, Meta(title="Node selector of the pods")] = {}
     tolerations: Annotated[Objects, Meta(title="Tolerations of the pods")] = ()
-    resources: Annotated[Object, Meta(title="Resource requests and limits of a pod")] = {}
+    resources: Resources = {}
     podLabels: Annotated[Labels, Meta(title="Additional labels of the pods")] = {}
     podAnnotations: Annotated[Labels, Meta(title="Additional annotations of the pods")] = {}
-    priorityClassName: Annotated[Name, Meta(title="Priority class of the pods")] = ""
+    priorityClassName: PriorityClass = ""

@@ -30,8 +30,10 @@ from lamina.install.value_types import (
     Object,
     Objects,
     Port,
+    PriorityClass,
     PullPolicy,
     Repository,
+    Resources,
     Switch,
     Text,
     Url,
@@ -78,7 +80,7 @@ class ControllerValues(ReplicatedComponent, frozen=True, kw_only=True, forbid_un
     """The controller and, next to it, admission."""
 
     replicas: Annotated[Count, Meta(title="Number of replicas. One leads, the others stand by")] = 2
-    priorityClassName: Annotated[Name, Meta(title="Priority class of the pods")] = CLUSTER_CRITICAL
+    priorityClassName: PriorityClass = CLUSTER_CRITICAL
     hostNetwork: Annotated[
         Switch,
         Meta(
@@ -125,9 +127,7 @@ class ControllerValues(ReplicatedComponent, frozen=True, kw_only=True, forbid_un
         Switch,
         Meta(title="Let the controller evict pods for one that lacks GPU memory or compute alone"),
     ] = False
-    resources: Annotated[Object, Meta(title="Resource requests and limits of a pod")] = msgspec.field(
-        default_factory=lambda: asks("100m", "200Mi", "2Gi")
-    )
+    resources: Resources = msgspec.field(default_factory=lambda: asks("100m", "200Mi", "2Gi"))
     admissionResources: Annotated[Object, Meta(title="Resource requests and limits of admission in each pod")] = (
         msgspec.field(default_factory=lambda: asks("50m", "100Mi", "1Gi"))
     )
@@ -145,7 +145,7 @@ class SchedulerValues(ReplicatedComponent, frozen=True, kw_only=True, forbid_unk
 
     enabled: Annotated[Switch, Meta(title="Install a scheduler. False if your own uses the extender")] = True
     replicas: Annotated[Count, Meta(title="Number of replicas. One leads, the others stand by")] = 2
-    priorityClassName: Annotated[Name, Meta(title="Priority class of the pods")] = CLUSTER_CRITICAL
+    priorityClassName: PriorityClass = CLUSTER_CRITICAL
     image: SchedulerImage = SchedulerImage()
     extenderUrl: Annotated[
         Url, Meta(title="URL of the extender. Use an IP address if the nodes cannot resolve Service names")
@@ -165,9 +165,7 @@ class SchedulerValues(ReplicatedComponent, frozen=True, kw_only=True, forbid_unk
             "Costs one more request to the extender for each pod"
         ),
     ] = True
-    resources: Annotated[Object, Meta(title="Resource requests and limits of a pod")] = msgspec.field(
-        default_factory=lambda: asks("100m", "128Mi", "1Gi")
-    )
+    resources: Resources = msgspec.field(default_factory=lambda: asks("100m", "128Mi", "1Gi"))
 
 
 class OpenShift(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
@@ -196,9 +194,7 @@ class DashboardValues(ReplicatedComponent, frozen=True, kw_only=True, forbid_unk
             title="Pages of metrics from which it reads what containers use, such as Prometheus's /federate",
         ),
     ] = ""
-    resources: Annotated[Object, Meta(title="Resource requests and limits of a pod")] = msgspec.field(
-        default_factory=lambda: asks("50m", "128Mi", "1Gi")
-    )
+    resources: Resources = msgspec.field(default_factory=lambda: asks("50m", "128Mi", "1Gi"))
 
 
 class NetworkPolicy(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
@@ -291,14 +287,11 @@ def read(texts: Iterable[tuple[str, str]], settings: Iterable[str], files: Itera
     if twice := next((name for name in names if names.count(name) > 1), ""):
         raise BadInput(f"the value agent.pools must have each name once, got {twice} twice")
     if values.controller.hostNetwork and values.openshift.enabled:
-        raise BadInput(NO_HOST_NETWORK)
+        raise BadInput(
+            "the values controller.hostNetwork and openshift.enabled must not both be true: the controller's "
+            "SecurityContextConstraints admit no pods in the network of nodes"
+        )
     return values
-
-
-NO_HOST_NETWORK = (
-    "the values controller.hostNetwork and openshift.enabled must not both be true: the controller's "
-    "SecurityContextConstraints admit no pods in the network of nodes"
-)
 
 
 def check_image(values: Values) -> None:
