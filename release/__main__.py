@@ -33,7 +33,7 @@ KINDS = (
     ("lamina-*.tgz", "the Helm chart: `helm install lamina FILE`"),
     ("lamina-*.tar.gz", "the sources of Lamina"),
 )
-"""Patterns of names, of which the first that fits counts, and what such a file is."""
+"""Patterns of file names, and what such a file is. The first pattern that matches applies."""
 
 
 def make(folder: Path, base: str | None = None) -> None:

@@ -8,7 +8,7 @@ probes       the programs, which ask the driver through ctypes and print facts
 sides        the card, and the simulated one: rows in processes of their own with a time limit
 programs     starting a process, and ending it and its children when its time is over
 verified     `lamina verify` as rows
-networks     known networks as layers, of which PyTorch's modules and kernels for simgpu are made
+networks     known networks as layers, from which PyTorch's modules and simgpu's kernels are made
 comparison   the card's facts next to the bounds and the simulated driver's
 page         all results as one page
 """

@@ -68,7 +68,7 @@ class Branches(Struct, frozen=True, tag=True):
 
 
 class Lstm(Struct, frozen=True, tag=True):
-    """A recurrent layer, of which the last state goes on."""
+    """A recurrent layer. Its last state is the input of the next layer."""
 
     units: int
 

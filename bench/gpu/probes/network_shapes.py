@@ -15,7 +15,7 @@ BLOCK_BYTES = 64 << 20
 
 
 def take(driver: CheckedDriver, size: int) -> None:
-    """Allocates so many bytes and writes them."""
+    """Allocates this many bytes and writes to all of them."""
     data = c_uint64()
     driver("cuMemAlloc_v2", byref(data), c_size_t(size))
     driver("cuMemsetD8_v2", data, c_ubyte(0), c_size_t(size))

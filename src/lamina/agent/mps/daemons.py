@@ -71,7 +71,7 @@ class DaemonSupervisor:
         self._report = report
         self._daemons: dict[str, MpsDaemon] = {}
         self._unreported: set[str] = set()
-        """GPUs whose daemons were taken over, of which an earlier agent may have said nothing."""
+        """GPUs whose daemons were taken over. The earlier agent may not have reported that they are ready."""
         self._turns: defaultdict[str, asyncio.Lock] = defaultdict(asyncio.Lock)
         for gpu in self._journal.gpus:
             self._daemons[gpu] = self._daemon(gpu, MpsState.STARTING, "the agent has just started")

@@ -50,8 +50,8 @@ class Site:
         policy: ComputePolicy = ComputePolicy.CAP,
         physical_mib: int = 0,
     ) -> dict[str, str]:
-        """The environment of a process in a container of its own, by default with all of the memory, all of which it
-        may take without it being managed."""
+        """The environment of a process in a container of its own. By default it has all of the memory, and none of it
+        is managed."""
         if not self.enforced:
             return self.free()
         container = Path(tempfile.mkdtemp(prefix="container-", dir=self.folder))
