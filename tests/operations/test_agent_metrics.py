@@ -2,6 +2,7 @@
 
 import pytest
 
+from lamina.core.quantities import MIB
 from lamina.operations.agent_metrics import AT_ONCE, read_use
 from lamina.ports.kube import NODES, PODS, Refused
 from lamina.ports.kube.fake import FakeKube
@@ -91,3 +92,18 @@ def test_a_container_with_one_mig_device_is_known_by_the_gpu_too(devices: tuple[
     use.add("a", "".join(share_lines("a", "p", device, data=5) for device in devices))
     assert (use.share(("default", "p", "main"), "GPU-a") is not None) is known
     assert use.share(("default", "other", "main"), "GPU-a") is None
+
+
+@pytest.mark.parametrize("value", ["NaN", "+Inf", "-Inf", "-1", "1e300"])
+@pytest.mark.parametrize("page", ["gpu", "share", "mig"])
+async def test_amounts_that_no_gpu_has_are_not_figures(page: str, value: str) -> None:
+    lines = {
+        "gpu": gpu_lines("a", "GPU-a", 300, 1).replace(f" {300 * MIB}\n", f" {value}\n"),
+        "share": share_lines("a", "p", "GPU-a", data=100).replace(f" {100 * MIB}\n", f" {value}\n"),
+        "mig": mig_lines("a", "GPU-a", "MIG-1").replace(f" {4864 * MIB}\n", f" {value}\n"),
+    }[page]
+    assert f" {value}\n" in lines
+    kube = FakeKube()
+    serve(kube, "a", lines)
+    use = await read_use(kube, ["a"], [])
+    assert use.silent["a"].startswith("its metrics cannot be read: ")

@@ -11,9 +11,7 @@ from lamina.cli.options import ANSWER_OUTPUTS, AnswerOutput, Kubeconfig, Namespa
 from lamina.cli.terminal import console, print_document
 from lamina.operations import workloads
 from lamina.ports.kube import Kube
-from lamina.report import cluster_reader, reasons
-from lamina.report.device_taint_rules import taint_lines
-from lamina.report.refusals import last_refusal
+from lamina.report import cluster_reader
 
 
 def why(
@@ -36,13 +34,7 @@ def why(
         cluster = await cluster_reader.read(kube, hosts=True, claims=True, groups=True)
         warn_of_refused_configuration(cluster)
         warn_of_unread_nodes(cluster)
-        if "/" in name and not name.startswith(("pod/", "pods/")):
-            return await workloads.why(kube, cluster, chosen, name)
-        pod = reasons.pod_named(cluster, chosen, name.rpartition("/")[2])
-        lines = [*reasons.why(cluster, chosen, pod["metadata"]["name"])]
-        lines += await last_refusal(kube, pod) if pod["spec"].get("nodeName") else await taint_lines(kube, [pod])
-        waits = bool(reasons.waiting_because(cluster, pod))
-        return workloads.Explained(lines, waits, runs=reasons.all_run(pod))
+        return await workloads.explain(kube, cluster, chosen, name)
 
     explained = with_cluster(kubeconfig, explain)
     if output != "text":

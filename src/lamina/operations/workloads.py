@@ -1,4 +1,4 @@
-"""Why the pods of a workload, such as a Deployment, are refused or pending."""
+"""Why a pod, or the pods of a workload such as a Deployment, are refused or pending."""
 
 from collections.abc import Sequence
 from typing import NamedTuple
@@ -21,6 +21,7 @@ from lamina.ports.kube.selectors import pod_labels
 from lamina.report import reasons
 from lamina.report.cluster_view import ClusterView
 from lamina.report.device_taint_rules import taint_lines
+from lamina.report.refusals import last_refusal
 
 _KINDS: dict[str, Resource] = {
     name: resource
@@ -43,6 +44,16 @@ class Explained(NamedTuple):
     lines: Sequence[str]
     waits: bool
     runs: bool
+
+
+async def explain(kube: Kube, cluster: ClusterView, namespace: str, name: str) -> Explained:
+    """The lines of `lamina why` about a pod, given by its name or as pod/name, or about a workload. Raises BadInput."""
+    if "/" in name and not name.startswith(("pod/", "pods/")):
+        return await why(kube, cluster, namespace, name)
+    pod = reasons.pod_named(cluster, namespace, name.rpartition("/")[2])
+    lines = [*reasons.why_pod(cluster, pod)]
+    lines += await last_refusal(kube, pod) if pod["spec"].get("nodeName") else await taint_lines(kube, [pod])
+    return Explained(lines, bool(reasons.waiting_because(cluster, pod)), reasons.all_run(pod))
 
 
 async def why(kube: Kube, cluster: ClusterView, namespace: str, which: str) -> Explained:

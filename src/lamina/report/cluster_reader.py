@@ -73,6 +73,13 @@ async def read(kube: Kube, *, hosts: bool = False, claims: bool = False, groups:
 
     Raises BadInput where Lamina is not installed.
     """
+    return view_of(await read_objects(kube, hosts=hosts, claims=claims, groups=groups))
+
+
+async def read_objects(
+    kube: Kube, *, hosts: bool = False, claims: bool = False, groups: bool = False
+) -> ClusterObjects:
+    """What `read` computes its view from, for callers that do so in a thread: of 10,000 pods it takes seconds."""
     config_map = await config_map_object(kube)
     try:
         inventories = (await kube.list(INVENTORIES)).items
@@ -84,7 +91,7 @@ async def read(kube: Kube, *, hosts: bool = False, claims: bool = False, groups:
     nodes = await _nodes(kube) if hosts else None
     claimed = await read_claims(kube) if claims else NO_CLAIMS
     needed = await read_waiting(kube, pods) if groups else {}
-    return view_of(ClusterObjects(inventories, grants, pods, quotas, config_map, nodes, claimed, needed))
+    return ClusterObjects(inventories, grants, pods, quotas, config_map, nodes, claimed, needed)
 
 
 async def _nodes(kube: Kube) -> list[Object] | None:

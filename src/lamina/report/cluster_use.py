@@ -10,6 +10,7 @@ from prometheus_client.samples import Sample
 from lamina.core.quantities import MIB
 
 _READ = ("lamina_gpu_", "lamina_mig_", "lamina_container_", "lamina_claim_")
+_MAX_AMOUNT = 2.0**63
 _Holder = tuple[str, str, str]
 """Namespace, pod and container, or namespace, claim and request."""
 
@@ -92,7 +93,8 @@ class ClusterUse:
             elif name == _HEALTHY:
                 self._add_gpu(labels, {"reason": labels["reason"]})
             elif name == _MIG_DEVICE:
-                self.mig_devices[labels["mig"]] = MigDeviceOf(labels["gpu"], labels["profile"], int(value) // MIB)
+                memory_mib = _amount("memory_mib", value)
+                self.mig_devices[labels["mig"]] = MigDeviceOf(labels["gpu"], labels["profile"], memory_mib)
             elif name.startswith(_OF_CONTAINER):
                 holder = labels["namespace"], labels["pod"], labels["container"]
                 _add_share(self.shares, holder, labels["gpu"], name.removeprefix(_OF_CONTAINER), value)
@@ -151,6 +153,9 @@ def samples(page: str, prefixes: tuple[str, ...]) -> Iterator[tuple[str, Mapping
 
 
 def _amount(key: str, value: float) -> Any:
+    """Raises ValueError for what no GPU has: a page may say anything."""
+    if not 0 <= value < _MAX_AMOUNT:
+        raise ValueError(f"{key} is {value}")
     if key.endswith("_mib"):
         return int(value) // MIB
     return value if key == "busy_percent" else int(value)

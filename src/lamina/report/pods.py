@@ -16,10 +16,10 @@ from lamina.report.cluster_view import ClusterView
 from lamina.report.native_capacity import counted
 from lamina.report.pod_claims import PodClaim
 from lamina.report.reasons import waiting_because
-from lamina.report.shares import ShareRow, held_shares, shares_of_survivor
+from lamina.report.shares import ShareRow, held_shares, shares_of_survivor, status_of
 
 _SURVIVES = "it is deleted, but its processes still run, so its shares count"
-DELETED, REFUSED, CREATING = "Deleted", "Refused", "ContainerCreating"
+DELETED, REFUSED = "Deleted", "Refused"
 
 
 class PodRow(Struct, frozen=True, kw_only=True, rename="camel"):
@@ -80,6 +80,23 @@ def refused_row(namespace: str, workload: str, reason: str) -> PodRow:
     return _pod_row((namespace, workload, REFUSED, ""), (), reason=reason)
 
 
+class WaitingPod(NamedTuple):
+    """A pod that requests GPUs and has no node yet."""
+
+    namespace: str
+    pod: str
+    status: str
+
+
+def waiting_pods(cluster: ClusterView) -> list[WaitingPod]:
+    """These pods of all namespaces, without the reasons, each of which takes a look at all nodes."""
+    return [
+        WaitingPod(pod["metadata"]["namespace"], pod["metadata"]["name"], status_of(pod))
+        for pod in pods_with_gpus(cluster, None)
+        if not pod["spec"].get("nodeName") and not is_over(pod)
+    ]
+
+
 def _order(pod: Object) -> tuple[bool, str, str]:
     """Running pods first, pending ones last."""
     return (not pod["spec"].get("nodeName"), pod["metadata"]["namespace"], pod["metadata"]["name"])
@@ -89,17 +106,11 @@ def _row(pod: Object, cluster: ClusterView, use: ClusterUse) -> PodRow:
     meta, node, gpus = pod["metadata"], pod["spec"].get("nodeName", ""), pod_gpus(cluster, pod)
     by_kubelet = bool(node) and not is_over(pod) and not (gpus.grant or gpus.held_by_claims)
     return _pod_row(
-        (meta["namespace"], meta["name"], _status(pod), node),
+        (meta["namespace"], meta["name"], status_of(pod), node),
         held_shares(pod, cluster, use),
         gpus.devices if by_kubelet else {},
         waiting_because(cluster, pod),
     )
-
-
-def _status(pod: Object) -> str:
-    """Its phase, with the name that kubectl has for a pod on a node whose containers do not run yet."""
-    phase = str(pod.get("status", {}).get("phase", "Unknown"))
-    return CREATING if phase == "Pending" and pod["spec"].get("nodeName") else phase
 
 
 def _pod_row(

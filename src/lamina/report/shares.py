@@ -15,6 +15,7 @@ from lamina.report.claim_shares import requests_by_claims
 from lamina.report.cluster_use import ClusterUse, ShareFigures
 from lamina.report.cluster_view import ClusterView
 
+CREATING = "ContainerCreating"
 Figures = Callable[[str, str], ShareFigures | None]
 """What is known of a container, or of a request of a claim, and a GPU."""
 
@@ -59,6 +60,8 @@ class PodShare(NamedTuple):
     share: ShareRow
     busy_percent: float | None = None
     refusals: int | None = None
+    status: str = ""
+    """That of the pod."""
 
 
 def all_shares(cluster: ClusterView, use: ClusterUse) -> list[PodShare]:
@@ -72,12 +75,20 @@ def all_shares(cluster: ClusterView, use: ClusterUse) -> list[PodShare]:
             pod["spec"]["nodeName"],
             models.get(share.gpu, ""),
             share,
-            *((figures.busy_percent, figures.refusals) if figures else ()),
+            figures.busy_percent if figures else None,
+            figures.refusals if figures else None,
+            status_of(pod),
         )
         for pod in cluster.pods
         for share, figures in shares_with_figures(pod, cluster, use)
     ]
     return sorted(found, key=lambda each: (each.node, each[:2], each.share.container, each.share.index or 0))
+
+
+def status_of(pod: Object) -> str:
+    """Its phase, with the name that kubectl has for a pod on a node whose containers do not run yet."""
+    phase = str((pod.get("status") or {}).get("phase", "Unknown"))
+    return CREATING if phase == "Pending" and pod["spec"].get("nodeName") else phase
 
 
 def held_shares(pod: Object, cluster: ClusterView, use: ClusterUse) -> tuple[ShareRow, ...]:
