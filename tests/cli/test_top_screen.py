@@ -5,7 +5,7 @@ from typing import Any
 import pytest
 
 from lamina.cli.top import frame, keys_in
-from lamina.cli.top_screen import ORDERS, TopReading, TopScreen, parse_filter
+from lamina.cli.top_screen import ORDERS, ShownReading, TopScreen, parse_filter
 from lamina.errors import BadInput
 from lamina.report.gpus import GpuRow
 from lamina.report.shares import PodShare, ShareRow
@@ -57,7 +57,7 @@ def gpu(index: int, **fields: Any) -> GpuRow:
 
 
 def screen(*shares: PodShare, gpus: tuple[GpuRow, ...] = (), **fields: Any) -> TopScreen:
-    return TopScreen(usage=TopReading(gpus, shares, "08:00:00Z"), **fields)
+    return TopScreen(usage=ShownReading(gpus, shares, "08:00:00Z"), **fields)
 
 
 def pods(shown: TopScreen, width: int = 160, height: int = 24) -> list[str]:
@@ -153,7 +153,7 @@ def test_scrolling_ends_at_the_first_and_the_last_row() -> None:
     for _ in range(99):
         shown.press("page down")
     assert pods(shown, 160, 10)[-1] == MANY[-1].pod and len(pods(shown, 160, 10)) == len(first)
-    shown.usage = TopReading(shares=MANY[:3])
+    shown.usage = ShownReading(shares=MANY[:3])
     assert len(pods(shown, 160, 10)) == 3
 
 

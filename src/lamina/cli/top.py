@@ -15,7 +15,7 @@ import typer
 from lamina.cli.connection import with_cluster
 from lamina.cli.options import Kubeconfig, one_of
 from lamina.cli.terminal import console
-from lamina.cli.top_screen import ORDERS, TopReading, TopScreen
+from lamina.cli.top_screen import ORDERS, ShownReading, TopScreen
 from lamina.errors import BadInput, LaminaError
 from lamina.operations import agent_metrics
 from lamina.ports.clock import Clock, SystemClock
@@ -78,7 +78,7 @@ async def read_once(kube: ProxiedKube, screen: TopScreen, clock: Clock) -> None:
     cluster = await cluster_reader.read(kube, claims=True)
     use = await agent_metrics.read_use(kube, cluster.inventories, cluster.pods)
     moment = rfc3339(clock.wall()).partition("T")[2]
-    screen.usage = TopReading(gpu_rows(cluster, use), all_shares(cluster, use), moment, len(use.silent))
+    screen.usage = ShownReading(gpu_rows(cluster, use), all_shares(cluster, use), moment, len(use.silent))
 
 
 async def refresh(kube: ProxiedKube, screen: TopScreen, clock: Clock) -> None:

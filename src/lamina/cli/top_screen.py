@@ -16,7 +16,7 @@ _AROUND = 3
 """Lines that are no rows: the title, the warning or the filter, and the keys. The head of the table is one more."""
 
 
-class TopReading(NamedTuple):
+class ShownReading(NamedTuple):
     """One reading of a cluster."""
 
     gpus: Sequence[GpuRow] = ()
@@ -100,7 +100,7 @@ class TopScreen:
     gpus: bool = False
     filter: str = ""
     warning: str = ""
-    usage: TopReading = field(default_factory=TopReading)
+    usage: ShownReading = field(default_factory=ShownReading)
     typed: str | None = None
     offset: int = 0
     ended: bool = False
