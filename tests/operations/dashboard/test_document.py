@@ -9,30 +9,18 @@ from lamina.core.claims import HeldClaim
 from lamina.core.gpus import Gpu, Inventory, MigDeviceCount, Mode
 from lamina.core.grants import ContainerGrant, MigInstance, Share
 from lamina.core.mig_devices import NO_STRATEGY
-from lamina.core.requests import ContainerRequest, GpuSelector, PodRequest
+from lamina.core.requests import ContainerRequest, GpuSelector
 from lamina.core.survivors import Survivor
-from lamina.ledger.grant_objects import grant_object
 from lamina.operations.dashboard import pod_cards
-from lamina.operations.dashboard.document import ClusterDocument, NodeCard, PodCard, changes
+from lamina.operations.dashboard.changes import changes
+from lamina.operations.dashboard.document import ClusterDocument, NodeCard, PodCard
 from lamina.operations.dashboard.stranded import StrandedGpus
 from lamina.operations.dashboard.view import NodeCondition, document_of
 from lamina.placement import NodeState
-from lamina.ports.kube import RESOURCE_QUOTAS, Object
+from lamina.ports.kube import RESOURCE_QUOTAS
 from lamina.report import cluster_reader
+from tests.operations.dashboard.documents import READY, held, shown
 from tests.worlds.clusters import T4, cluster, container, inventory, pod
-
-READY = {"n": NodeCondition()}
-
-
-async def shown(*objects: Object | Inventory, conditions: dict[str, NodeCondition] = READY) -> ClusterDocument:
-    return document_of(await cluster_reader.read(await cluster(*objects)), conditions)
-
-
-def held(name: str, *shares: Share, **limits: int) -> tuple[Object, Object]:
-    """A running pod and its grant of these shares."""
-    runs = pod(name, container(**(limits or {"gpu": 1})), node="n")
-    containers = (ContainerGrant(name="main", shares=shares),)
-    return runs, grant_object(runs, "n", PodRequest(dialect="hami", containers=()), containers)
 
 
 def with_gpu(**fields: Any) -> Inventory:
@@ -198,7 +186,7 @@ def test_changes_lead_from_one_document_to_the_next() -> None:
     after = ClusterDocument(
         nodes={"one": NodeCard(name="one", cordoned=True), "other": NodeCard(name="other")}, pods=pods
     )
-    assert dict(changes(before, after).nodes) == {"one": after.nodes["one"]}
+    assert dict(changes(before, after).nodes) == {"one": {"cordoned": True}}
     assert dict(changes(before, after).pods) == {"b": pods["b"]}
     assert dict(changes(after, ClusterDocument()).nodes) == {"one": None, "other": None}
     again = changes(after, after)

@@ -6,14 +6,15 @@ import msgspec
 from aiohttp import web
 
 from lamina.operations.dashboard.board import Board, Posted
-from lamina.operations.dashboard.document import ClusterDocument, changes
+from lamina.operations.dashboard.changes import changes
+from lamina.operations.dashboard.document import ClusterDocument
 
 BEAT_S = 5.0
 """A page that hears nothing for three times as long counts the command as lost."""
 _PAGE = Path(__file__).with_name("page")
 _SCRIPTS = (
-    "page.js", "events.js", "elements.js", "order.js", "filling.js", "figures.js", "nodes.js", "health.js", "pods.js",
-    "mine.js", "chart.js", "details.js", "allocation.js", "whatif.js", "replay.js",
+    "page.js", "events.js", "elements.js", "order.js", "patches.js", "filling.js", "figures.js", "nodes.js",
+    "health.js", "pods.js", "mine.js", "chart.js", "details.js", "allocation.js", "whatif.js", "replay.js",
 )  # fmt: skip
 _FILES = {
     "": "index.html",

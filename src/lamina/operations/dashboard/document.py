@@ -26,6 +26,9 @@ class GpuPart(Struct, frozen=True, kw_only=True):
     """What its containers use of it; None where that is not known."""
     instances: tuple[str, ...] = ()
     """MIG instances, such as `1g.5gb at 0`."""
+    namespace: str = ""
+    workload: str = ""
+    """As in `PodCard`."""
 
 
 class HealthSpan(Struct, frozen=True):
@@ -57,6 +60,10 @@ class GpuCard(Struct, frozen=True, kw_only=True):
     taken_cores: int = 0
     taken_slots: int = 0
     stranded: bool = False
+    used_mib: int | None = None
+    """What all processes on it use; None where it is not known, like the next."""
+    busy_percent: int | None = None
+    """Of the last seconds, how much of the time a kernel ran."""
     health: tuple[HealthSpan, ...] = ()
     """What is known of the last hours, in the order of time. Each span ends where the next begins."""
     parts: tuple[GpuPart, ...] = ()
@@ -75,6 +82,10 @@ class NodeCard(Struct, frozen=True, kw_only=True):
     notes: tuple[str, ...] = ()
     mig: tuple[str, ...] = ()
     """The MIG configuration that the node is to have and its state, and the devices that it has, offered or not."""
+    refused: tuple[str, ...] = ()
+    """Configurations of the node that its agent refuses, each in a sentence."""
+    pool: str = ""
+    """The group of nodes that its provider has put it into; empty where there is none."""
     gpus: tuple[GpuCard, ...] = ()
 
 
@@ -133,6 +144,14 @@ class PodCard(Struct, frozen=True, kw_only=True):
     ways_out: tuple[str, ...] = ()
     refused_memory: str = ""
     """When a container was last refused GPU memory, with its limit and peak; empty where none was lately."""
+    workload: str = ""
+    """What people named, such as `Deployment/web`; empty where it is not known."""
+    created: int | None = None
+    """Seconds since the epoch."""
+    priority: int = 0
+    priority_class: str = ""
+    claims: tuple[str, ...] = ()
+    """The names of its ResourceClaims that are about GPUs."""
 
 
 class ClusterFigures(Struct, frozen=True, kw_only=True):
@@ -153,6 +172,16 @@ class ClusterFigures(Struct, frozen=True, kw_only=True):
     waiting_pods: int = 0
     left_out: int = 0
     """Objects that could not be read."""
+    used_mib: int | None = None
+    """What all processes on the GPUs use, where that is known of one at least."""
+    busy_percent: float | None = None
+    """The mean over the GPUs of which it is known."""
+    cost_per_hour: float | None = None
+    """Of what is granted, on GPUs with a price; None where none has one."""
+    currency: str = ""
+    unpriced_gpus: int = 0
+    nodes_without_inventory: int = 0
+    """Nodes that are labeled as nodes with GPUs, and of which no agent has published an inventory."""
     configuration: str = ""
     """Why the text in the ConfigMap is refused; empty where it is in force."""
 
@@ -163,20 +192,3 @@ class ClusterDocument(Struct, frozen=True, kw_only=True):
     cluster: ClusterFigures = ClusterFigures()
     nodes: Mapping[str, NodeCard] = {}
     pods: Mapping[str, PodCard] = {}
-
-
-class Changes(Struct, frozen=True, kw_only=True):
-    """What leads from one document to a later one. None stands for what is gone."""
-
-    cluster: ClusterFigures
-    nodes: Mapping[str, NodeCard | None]
-    pods: Mapping[str, PodCard | None]
-
-
-def changes(before: ClusterDocument, after: ClusterDocument) -> Changes:
-    """What is new, different or gone."""
-    nodes: dict[str, NodeCard | None] = {name: None for name in before.nodes if name not in after.nodes}
-    nodes |= {name: card for name, card in after.nodes.items() if before.nodes.get(name) != card}
-    pods: dict[str, PodCard | None] = {uid: None for uid in before.pods if uid not in after.pods}
-    pods |= {uid: card for uid, card in after.pods.items() if before.pods.get(uid) != card}
-    return Changes(cluster=after.cluster, nodes=nodes, pods=pods)

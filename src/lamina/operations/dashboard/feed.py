@@ -12,8 +12,6 @@ from collections.abc import Callable
 from functools import partial
 from typing import Any, NamedTuple
 
-from lamina.agent.mig.label_partitioner import LABEL as MIG_CONFIGURATION
-from lamina.agent.mig.label_partitioner import STATE as MIG_STATE
 from lamina.config_source.live import configured_by
 from lamina.configuration import CONFIG_MAP, CONFIG_MAP_NAMESPACE
 from lamina.errors import BadInput, Outside
@@ -21,7 +19,7 @@ from lamina.operations.dashboard.board import Board
 from lamina.operations.dashboard.document import ClusterDocument
 from lamina.operations.dashboard.history import HealthHistory
 from lamina.operations.dashboard.pod_cards import PodCards
-from lamina.operations.dashboard.view import NodeCondition, document_of
+from lamina.operations.dashboard.view import condition_of, document_of
 from lamina.ports.clock import Clock, within
 from lamina.ports.kube import (
     CONFIG_MAPS,
@@ -71,15 +69,7 @@ def _without_managers(obj: Object) -> Object:
 
 def _trimmed_node(node: Object) -> Object:
     """The part that is read. Nodes report themselves often, and little of that changes."""
-    labels, status = node["metadata"].get("labels") or {}, node.get("status") or {}
-    ready = [each.get("status") for each in status.get("conditions") or () if each.get("type") == "Ready"]
-    condition = NodeCondition(
-        ready=ready in ([], ["True"]),
-        cordoned=bool((node.get("spec") or {}).get("unschedulable")),
-        mig_configuration=labels.get(MIG_CONFIGURATION, ""),
-        mig_state=labels.get(MIG_STATE, ""),
-    )
-    return {"metadata": identity(node), _CONDITION: condition}
+    return {"metadata": identity(node), _CONDITION: condition_of(node)}
 
 
 class _Followed(NamedTuple):

@@ -7,19 +7,23 @@ from typing import NamedTuple
 from lamina.core.gpus import Inventory
 from lamina.core.grants import ContainerGrant, Grant
 from lamina.core.requests import PodRequest
+from lamina.core.workloads import workload_of
 from lamina.dialects.containers import read_containers
 from lamina.ledger.pods import ParsedPod
 from lamina.operations.dashboard.document import ContainerLimits, PodCard, ShareCard
 from lamina.ports.kube import Object
+from lamina.ports.kube.moments import seconds_of
 from lamina.report import compute
 from lamina.report.cluster_view import ClusterView
 from lamina.report.pods import PodRow, pod_gpus
 from lamina.report.reasons import waiting_because, why_pod
+from lamina.report.refusals import LISTED
 from lamina.report.remedies import remedies
 
 log = logging.getLogger(__name__)
 
 RUNNING, PENDING, REFUSED, DELETED = "running", "pending", "refused", "deleted"
+_KINDS = {resource.kind.lower(): resource.kind for resource in LISTED}
 _WaysOut = dict[tuple[PodRequest, str], tuple[str, ...]]
 """What was found for a request and why it does not fit."""
 _DELETED = "It is deleted, but its processes still run, so its shares count."
@@ -105,7 +109,9 @@ def _deleted(cluster: ClusterView) -> Iterator[tuple[str, PodCard]]:
 
 def refused_workload(row: PodRow) -> PodCard:
     """The card of a workload that has no pods because admission refuses them."""
-    return PodCard(namespace=row.namespace, name=row.pod, state=REFUSED, reason=row.reason)
+    kind, _, name = row.pod.partition("/")
+    workload = f"{_KINDS.get(kind, kind)}/{name}"
+    return PodCard(namespace=row.namespace, name=row.pod, state=REFUSED, reason=row.reason, workload=workload)
 
 
 def _card(cluster: ClusterView, pod: Object, known: _WaysOut, refused: str) -> PodCard | None:
@@ -118,9 +124,16 @@ def _card(cluster: ClusterView, pod: Object, known: _WaysOut, refused: str) -> P
     held = grant is not None and node and phase != "Failed"
     containers = (*(grant.containers if grant and held else ()), *gpus.held_by_claims)
     reason = waiting_because(cluster, pod)
+    meta, spec, workload = pod["metadata"], pod["spec"], workload_of(pod)
+    created = seconds_of(meta.get("creationTimestamp"))
     return PodCard(
-        namespace=pod["metadata"]["namespace"],
-        name=pod["metadata"]["name"],
+        namespace=meta["namespace"],
+        name=meta["name"],
+        workload=f"{workload.kind}/{workload.name}" if workload.kind else "",
+        created=None if created is None else int(created),
+        priority=int(spec.get("priority") or 0),
+        priority_class=str(spec.get("priorityClassName") or ""),
+        claims=tuple(dict.fromkeys(claim.name or claim.entry for claim in gpus.claims)),
         state=_state(node, phase, gpus.refusal),
         phase=phase,
         node=node,

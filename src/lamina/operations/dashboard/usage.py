@@ -1,24 +1,44 @@
 """What containers use of their shares, by the metrics of agents, and its place in the document."""
 
 from collections import Counter
-from collections.abc import Container, Iterable, Iterator, Mapping
+from collections.abc import Collection, Container, Iterable, Iterator, Mapping
 
 import msgspec
 
 from lamina.core.gpus import Mode
-from lamina.operations.dashboard.document import ClusterDocument, GpuCard, GpuPart, NodeCard, PodCard, ShareCard
+from lamina.operations.dashboard.document import (
+    ClusterDocument,
+    ClusterFigures,
+    GpuCard,
+    GpuPart,
+    NodeCard,
+    PodCard,
+    ShareCard,
+)
 from lamina.report import compute
-from lamina.report.cluster_use import ClusterUse, ShareFigures
+from lamina.report.cluster_use import ClusterUse, GpuLoad, ShareFigures
 
 
 def with_usage(document: ClusterDocument, use: ClusterUse) -> ClusterDocument:
     """The document with what is known of the use of each share, and with the devices that kubelet allocated."""
-    if not use.shares:
+    if not use.shares and not use.gpus:
         return document
     pods = {uid: _pod(card, use) for uid, card in document.pods.items()}
     used = {(uid, row.gpu): amount for uid, card in pods.items() for row, amount in _used(card)}
-    nodes = {name: _node(card, used) for name, card in document.nodes.items()}
-    return with_native_shares(msgspec.structs.replace(document, pods=pods, nodes=nodes), use)
+    nodes = {name: _node(card, used, use) for name, card in document.nodes.items()}
+    figures = _with_sums(document.cluster, use.gpus.values())
+    return with_native_shares(msgspec.structs.replace(document, cluster=figures, pods=pods, nodes=nodes), use)
+
+
+def _with_sums(figures: ClusterFigures, loads: Collection[GpuLoad]) -> ClusterFigures:
+    """The figures with what all GPUs do together, as far as it is known."""
+    used = [load.used_mib for load in loads if load.used_mib is not None]
+    busy = [load.busy_percent for load in loads if load.busy_percent is not None]
+    return msgspec.structs.replace(
+        figures,
+        used_mib=sum(used) if used else None,
+        busy_percent=round(sum(busy) / len(busy), 1) if busy else None,
+    )
 
 
 def _pod(card: PodCard, use: ClusterUse) -> PodCard:
@@ -36,12 +56,11 @@ def _figures(card: PodCard, row: ShareCard, use: ClusterUse) -> ShareFigures | N
 def _row(row: ShareCard, figures: ShareFigures | None) -> ShareCard:
     if figures is None:
         return row
-    busy = None if figures.busy_percent is None else round(figures.busy_percent)
     return msgspec.structs.replace(
         row,
         used_mib=figures.used_mib,
         peak_mib=figures.peak_mib,
-        busy_percent=busy,
+        busy_percent=_rounded(figures.busy_percent),
         borrowed_mib=figures.borrowed_mib,
         spilled_mib=figures.spilled_mib,
         limit_mib=figures.limit_mib,
@@ -56,15 +75,28 @@ def _used(card: PodCard) -> Iterator[tuple[ShareCard, int]]:
             yield row, sum(here)
 
 
-def _node(card: NodeCard, used: Mapping[tuple[str, str], int]) -> NodeCard:
+def _node(card: NodeCard, used: Mapping[tuple[str, str], int], use: ClusterUse) -> NodeCard:
     def part(gpu: str, each: GpuPart) -> GpuPart:
         amount = used.get((each.pod, gpu))
         return each if amount is None else msgspec.structs.replace(each, used_mib=amount)
 
-    gpus = tuple(
-        msgspec.structs.replace(gpu, parts=tuple(part(gpu.uuid, each) for each in gpu.parts)) for gpu in card.gpus
-    )
-    return msgspec.structs.replace(card, gpus=gpus)
+    def loaded(gpu: GpuCard) -> GpuCard:
+        load = use.gpus.get(gpu.uuid, _NO_LOAD)
+        return msgspec.structs.replace(
+            gpu,
+            parts=tuple(part(gpu.uuid, each) for each in gpu.parts),
+            used_mib=load.used_mib,
+            busy_percent=_rounded(load.busy_percent),
+        )
+
+    return msgspec.structs.replace(card, gpus=tuple(map(loaded, card.gpus)))
+
+
+_NO_LOAD = GpuLoad()
+
+
+def _rounded(percent: float | None) -> int | None:
+    return None if percent is None else round(percent)
 
 
 def with_native_shares(document: ClusterDocument, use: ClusterUse) -> ClusterDocument:
@@ -114,7 +146,7 @@ def _native_row(
         mig=part.profile if part else "",
         used_mib=figures.used_mib,
         peak_mib=figures.peak_mib,
-        busy_percent=None if figures.busy_percent is None else round(figures.busy_percent),
+        busy_percent=_rounded(figures.busy_percent),
         limit_mib=figures.limit_mib,
     )
 
@@ -123,6 +155,8 @@ def _part(uid: str, card: PodCard, row: ShareCard) -> GpuPart:
     return GpuPart(
         pod=uid,
         name=f"{card.namespace}/{card.name}",
+        namespace=card.namespace,
+        workload=card.workload,
         memory_mib=row.memory_mib,
         cores=row.cores,
         compute_meaning=row.compute_meaning,
@@ -161,6 +195,8 @@ def _divided_gpus(
             mode=Mode.MIG,
             healthy=not load.reason,
             reason=load.reason,
+            used_mib=load.used_mib,
+            busy_percent=_rounded(load.busy_percent),
             taken_mib=sum(part.memory_mib for part in held),
             taken_cores=sum(part.cores for part in held),
             taken_slots=len(held),

@@ -4,14 +4,22 @@ from collections.abc import Iterator, Mapping, Sequence
 from types import MappingProxyType
 from typing import NamedTuple
 
+import msgspec
+
+from lamina.agent.mig.label_partitioner import LABEL as MIG_CONFIGURATION
+from lamina.agent.mig.label_partitioner import STATE as MIG_STATE
 from lamina.core.gpus import Inventory
 from lamina.core.ledger import NOTHING, Taken, taken_by_claims
 from lamina.core.mig_devices import strategy_hint
+from lamina.core.nodes import kept_out
+from lamina.core.prices import Pricing
+from lamina.install.agent_values import GPU_NODES
 from lamina.operations.dashboard.document import ClusterDocument, ClusterFigures, GpuCard, GpuPart, NodeCard, PodCard
 from lamina.operations.dashboard.pod_cards import PENDING, REFUSED, RUNNING, PodCards, refused_workload
 from lamina.operations.dashboard.stranded import stranded_gpus
 from lamina.placement import NodeState
 from lamina.placement.state.nodes import GpuState
+from lamina.ports.kube import Object
 from lamina.report import compute
 from lamina.report.claim_shares import claimed
 from lamina.report.cluster_view import ClusterView
@@ -19,6 +27,13 @@ from lamina.report.gpus import mode_of
 from lamina.report.pods import PodRow
 
 _WAITING = (PENDING, REFUSED)
+_POOLS = (
+    "cloud.google.com/gke-nodepool",
+    "eks.amazonaws.com/nodegroup",
+    "kubernetes.azure.com/agentpool",
+    "karpenter.sh/nodepool",
+)
+"""Labels by which providers name pools of nodes."""
 
 
 class NodeCondition(NamedTuple):
@@ -29,6 +44,23 @@ class NodeCondition(NamedTuple):
     mig_configuration: str = ""
     """What its label requests."""
     mig_state: str = ""
+    pool: str = ""
+    to_be_served: bool = False
+    """Whether its labels say that it has GPUs, and none that Lamina leaves it alone."""
+
+
+def condition_of(node: Object) -> NodeCondition:
+    """What a node's object says."""
+    labels, status = node["metadata"].get("labels") or {}, node.get("status") or {}
+    ready = [each.get("status") for each in status.get("conditions") or () if each.get("type") == "Ready"]
+    return NodeCondition(
+        ready=ready in ([], ["True"]),
+        cordoned=bool((node.get("spec") or {}).get("unschedulable")),
+        mig_configuration=labels.get(MIG_CONFIGURATION, ""),
+        mig_state=labels.get(MIG_STATE, ""),
+        pool=next((labels[name] for name in _POOLS if labels.get(name)), ""),
+        to_be_served=not kept_out(labels) and any(labels.get(key) == value for key, value in GPU_NODES),
+    )
 
 
 def document_of(
@@ -50,7 +82,9 @@ def document_of(
         for state in sorted(states, key=lambda state: state.name)
     }
     refusals = {f"{each.namespace}/{each.pod}": refused_workload(each) for each in workloads}
-    return ClusterDocument(cluster=_figures(cluster, nodes, pods, unread), nodes=nodes, pods=pods | refusals)
+    silent = sum(each.to_be_served for name, each in conditions.items() if name not in cluster.inventories)
+    figures = msgspec.structs.replace(_figures(cluster, nodes, pods, unread), nodes_without_inventory=silent)
+    return ClusterDocument(cluster=figures, nodes=nodes, pods=pods | refusals)
 
 
 def _node(
@@ -66,6 +100,8 @@ def _node(
         native=tuple(f"{each.count} {each.resource}" for each in inventory.native_resources),
         notes=inventory.mig_leftovers,
         mig=tuple(_mig_lines(inventory, condition)),
+        refused=tuple(f"{each.source}: {each.reason}" for each in inventory.refused),
+        pool=condition.pool,
         gpus=tuple(
             _gpu(
                 gpu,
@@ -91,9 +127,7 @@ def _parts(cluster: ClusterView, node: str, pods: Mapping[str, PodCard]) -> dict
     found: dict[str, list[GpuPart]] = {}
     for name, uid in sorted((_name(pods, uid), uid) for uid in cluster.ledger.totals.pods_on(node)):
         for uuid, taken in cluster.ledger.totals.of(uid).get(node, {}).items():
-            shares = pods[uid].shares if uid in pods else ()
-            meaning = compute.of_gpu(each.compute_meaning for each in shares if each.gpu == uuid)
-            found.setdefault(uuid, []).append(_part(uid, name, taken, meaning))
+            found.setdefault(uuid, []).append(_part(uid, name, taken, pods.get(uid), uuid))
     for claim in cluster.inventories[node].claims:
         for uuid, taken in taken_by_claims([claim]).items():
             found.setdefault(uuid, []).append(_part("", f"claim {claim}", taken))
@@ -105,13 +139,16 @@ def _name(pods: Mapping[str, PodCard], uid: str) -> str:
     return f"{card.namespace}/{card.name}" if card else uid
 
 
-def _part(uid: str, name: str, taken: Taken, compute_meaning: str = "") -> GpuPart:
+def _part(uid: str, name: str, taken: Taken, card: PodCard | None = None, gpu: str = "") -> GpuPart:
+    shares = card.shares if card else ()
     return GpuPart(
         pod=uid,
+        namespace=card.namespace if card else "",
+        workload=card.workload if card else "",
         name=name,
         memory_mib=taken.memory_mib,
         cores=taken.cores,
-        compute_meaning=compute_meaning,
+        compute_meaning=compute.of_gpu(each.compute_meaning for each in shares if each.gpu == gpu),
         whole=taken.whole,
         instances=tuple(f"{each.profile} at {each.start}" for each in taken.instances),
     )
@@ -146,7 +183,13 @@ def _figures(
 ) -> ClusterFigures:
     gpus = [gpu for node in nodes.values() for gpu in node.gpus]
     stranded = [gpu for gpu in gpus if gpu.stranded]
+    pricing = cluster.config.pricing
+    costs = [_cost_per_hour(gpu, pricing) for gpu in gpus]
+    priced = [cost for cost in costs if cost is not None]
     return ClusterFigures(
+        cost_per_hour=round(sum(priced), 4) if priced else None,
+        currency=pricing.currency,
+        unpriced_gpus=costs.count(None),
         nodes=len(nodes),
         gpus=len(gpus),
         idle_gpus=sum(not gpu.mode and not gpu.native and not gpu.parts for gpu in gpus),
@@ -163,3 +206,12 @@ def _figures(
         left_out=unread,
         configuration=cluster.config_refusal,
     )
+
+
+def _cost_per_hour(gpu: GpuCard, pricing: Pricing) -> float | None:
+    """Of what is granted, as `lamina cost` counts it; None without a price."""
+    memory, compute_time = (pricing.per_hour(gpu.model, part) for part in ("memory", "compute"))
+    if memory is None or compute_time is None:
+        return None
+    parts = gpu.taken_mib / max(1, gpu.capacity_mib), gpu.taken_cores / max(1, gpu.cores_capacity)
+    return memory * min(1.0, parts[0]) + compute_time * min(1.0, parts[1])

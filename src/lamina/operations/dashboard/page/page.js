@@ -9,6 +9,7 @@ import { drawFigures, drawWarnings } from "./figures.js";
 import { drawMine, drawNamespaces } from "./mine.js";
 import { drawNodes } from "./nodes.js";
 import { Ordered } from "./order.js";
+import { merge } from "./patches.js";
 import { drawTable, drawWaiting } from "./pods.js";
 import { replayDumps } from "./replay.js";
 import { answerQuestions } from "./whatif.js";
@@ -31,8 +32,8 @@ function take(kind, change) {
   known.cluster = change.changes.cluster;
   merge(known.nodes, change.changes.nodes);
   merge(known.pods, change.changes.pods);
-  known.orderedNodes.take(change.changes.nodes);
-  known.orderedPods.take(change.changes.pods);
+  known.orderedNodes.take(cardsOf(known.nodes, change.changes.nodes));
+  known.orderedPods.take(cardsOf(known.pods, change.changes.pods));
   extend(known, change);
   known.allocation = extendAllocation(known.allocation, change);
   ownNamespace = change.namespace;
@@ -48,11 +49,8 @@ function nothing() {
   return { nodes: {}, pods: {}, use: {}, allocation: [], orderedNodes: new Ordered((node) => node.name), orderedPods };
 }
 
-function merge(into, changed) {
-  for (const [key, card] of Object.entries(changed)) {
-    if (card === null) delete into[key];
-    else into[key] = card;
-  }
+function cardsOf(cards, changed) {
+  return Object.fromEntries(Object.keys(changed).map((id) => [id, cards[id] ?? null]));
 }
 
 function hear(current) {
