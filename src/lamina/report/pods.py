@@ -80,7 +80,7 @@ def refused_row(namespace: str, workload: str, reason: str) -> PodRow:
     return _pod_row((namespace, workload, REFUSED, ""), (), reason=reason)
 
 
-class WaitingPod(NamedTuple):
+class UnplacedPod(NamedTuple):
     """A pod that requests GPUs and has no node yet."""
 
     namespace: str
@@ -88,10 +88,10 @@ class WaitingPod(NamedTuple):
     status: str
 
 
-def waiting_pods(cluster: ClusterView) -> list[WaitingPod]:
+def waiting_pods(cluster: ClusterView) -> list[UnplacedPod]:
     """These pods of all namespaces, without the reasons, each of which takes a look at all nodes."""
     return [
-        WaitingPod(pod["metadata"]["namespace"], pod["metadata"]["name"], status_of(pod))
+        UnplacedPod(pod["metadata"]["namespace"], pod["metadata"]["name"], status_of(pod))
         for pod in pods_with_gpus(cluster, None)
         if not pod["spec"].get("nodeName") and not is_over(pod)
     ]

@@ -12,7 +12,7 @@ from lamina.report import cluster_reader
 from lamina.report.cluster_use import ClusterUse
 from lamina.report.cluster_view import ClusterView
 from lamina.report.gpus import GpuRow, gpu_rows
-from lamina.report.pods import WaitingPod, waiting_pods
+from lamina.report.pods import UnplacedPod, waiting_pods
 from lamina.report.shares import PodShare, all_shares
 
 
@@ -21,7 +21,7 @@ class TopReading(NamedTuple):
 
     gpus: Sequence[GpuRow] = ()
     shares: Sequence[PodShare] = ()
-    waiting: Sequence[WaitingPod] = ()
+    waiting: Sequence[UnplacedPod] = ()
     at: float | None = None
     """The wall clock; None before the first reading."""
     silent: int = 0
