@@ -1,5 +1,7 @@
 """What is remembered of granted and stranded GPU: a point for each change, and gaps where nothing is known."""
 
+import msgspec
+
 from lamina.operations.dashboard.document import ClusterFigures
 from lamina.operations.dashboard.history import EVERY_S, MAX_ALLOCATION_POINTS, AllocationHistory
 
@@ -12,7 +14,10 @@ def test_points_are_percent_of_all_gpus() -> None:
     history = AllocationHistory()
     assert history.last_at == -1.0
     history.note(100.0, figures(50, 20))
-    assert history.since(-1.0) == [(100.0, 25.0, 12.5, 10.0)]
+    assert history.since(-1.0) == [(100.0, 25.0, 12.5, 10.0, None, None, None)]
+    used = msgspec.structs.replace(figures(50), used_mib=30, busy_percent=7.5, cost_per_hour=1.25)
+    history.note(200.0, used)
+    assert history.since(100.0) == [(200.0, 25.0, 12.5, 0.0, 15.0, 1.25, 7.5)]
 
 
 def test_a_point_is_added_for_what_differs_after_a_while() -> None:
@@ -44,7 +49,7 @@ def test_a_clock_that_goes_back_adds_nothing() -> None:
 def test_an_empty_cluster_and_six_hours_are_bounded() -> None:
     history = AllocationHistory()
     history.note(0.0, ClusterFigures())
-    assert history.since(-1.0) == [(0.0, 0.0, 0.0, 0.0)]
+    assert [point[:4] for point in history.since(-1.0)] == [(0.0, 0.0, 0.0, 0.0)]
     for number in range(MAX_ALLOCATION_POINTS + 5):
         history.note((number + 1) * EVERY_S, figures(number % 100))
     assert len(history.since(-1.0)) == MAX_ALLOCATION_POINTS

@@ -7,6 +7,7 @@ from collections.abc import AsyncIterator
 from typing import Any
 
 import aiohttp
+import msgspec
 import pytest
 
 from lamina.operations.dashboard.board import Board
@@ -191,3 +192,22 @@ async def test_only_who_may_list_everything_may_ask_whether_pods_fit(served: Ser
     assert set(answers.values()) == {(400, sentence)}
     assert await served.status("fits", Authorization="Bearer of-all") == (200, "")
     assert (await served.status("fits"))[0] == 401
+
+
+@pytest.mark.parametrize(("token", "cost"), [("of-all", 2.5), ("of-b", None)])
+async def test_costs_are_for_those_who_may_list_everything(served: Served, token: str, cost: float | None) -> None:
+    document = two_teams()
+    figures = msgspec.structs.replace(document.cluster, cost_per_hour=2.5, currency="EUR", used_mib=7)
+    served.board.post(msgspec.structs.replace(document, cluster=figures), 100.0)
+    first = await served.first(token)
+    assert first["changes"]["cluster"]["cost_per_hour"] == cost and first["allocation"][-1][5] == cost
+    assert ("EUR" in json.dumps(first)) == (cost is not None)
+
+
+async def test_who_may_not_list_inventories_gets_no_sums(served: Served) -> None:
+    figures = msgspec.structs.replace(two_teams().cluster, used_mib=7, nodes_without_inventory=3)
+    served.board.post(msgspec.structs.replace(two_teams(), cluster=figures), 100.0)
+    first = await served.first("of-a")
+    assert first["allocation"] == [] and first["changes"]["cluster"]["used_mib"] is None
+    assert [row["text"] for row in first["attention"]] == []
+    assert [group["pods"] for group in first["waiting"]] == [[["w", "team-a/waits"]]]

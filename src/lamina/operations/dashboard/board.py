@@ -21,7 +21,7 @@ class Posted(NamedTuple):
     usage_problem: str = ""
     """Why the use of some containers is not known; empty where no metrics are read either."""
     read_at: float = 0.0
-    """When metrics were last read, by the clock of who reads them."""
+    """When metrics were last read, in seconds since the epoch."""
     allocation_at: float = -1.0
     """The moment of the last point of `Board.allocation`."""
 
@@ -40,16 +40,21 @@ class Board:
         self._use = ClusterUse()
         self._changed = asyncio.Event()
 
-    def post(self, document: ClusterDocument) -> None:
-        """The cluster is followed, and this is what it is like now."""
+    def post(self, document: ClusterDocument, now: float | None = None) -> None:
+        """The cluster is followed, and this is what it is like now, in seconds since the epoch."""
         self._without_usage = document
-        self._set(self.current._replace(document=with_usage(document, self._use), lost="", ready=True))
+        shown = with_usage(document, self._use)
+        if now is not None:
+            self.allocation.note(now, shown.cluster)
+        self._set(self.current._replace(document=shown, lost="", ready=True))
 
     def use(self, use: ClusterUse, problem: str, now: float) -> None:
         """What containers use now, and what could not be read of it."""
         self._use = use
         document = with_usage(self._without_usage, use)
         self.history.note(now, document)
+        if self.current.ready and not self.current.lost:
+            self.allocation.note(now, document.cluster)
         self._set(self.current._replace(document=document, usage_problem=problem, read_at=now))
 
     def lose(self, reason: str) -> None:

@@ -224,9 +224,8 @@ class ClusterFeed:
             try:
                 document = await asyncio.to_thread(self._compute, read, objects[NODES], objects[EVENTS], self._refused)
                 now = self._clock.wall()
-                self._board.allocation.note(now, document.cluster)
                 self._board.objects = read
-                self._board.post(self._health.noted(now, document))
+                self._board.post(self._health.noted(now, document), now)
             except Exception as error:
                 log.exception("The view could not be computed")
                 self._lose(f"this command could not compute the view, which is a defect: {error!r}")

@@ -41,13 +41,17 @@ UsePoints = Mapping[str, Mapping[str, list[UsePoint]]]
 
 
 class UseHistory:
-    """The last readings of the shares that exist. Moments must not go back."""
+    """The last readings of the shares that exist. A clock that goes back adds none until it has caught up."""
 
     def __init__(self) -> None:
+        self._last_at = -1.0
         self._points: dict[str, dict[str, deque[UsePoint]]] = {}
 
     def note(self, now: float, document: ClusterDocument) -> None:
         """Take in what this document says of use, and forget shares that it lacks."""
+        if now <= self._last_at:
+            return
+        self._last_at = now
         before, self._points = self._points, {}
         for uid, card in document.pods.items():
             known = before.get(uid, {})
@@ -79,6 +83,12 @@ class AllocationPoint(NamedTuple):
     compute: float | None
     stranded: float | None
     """Memory that is free on GPUs into which none of the pods of the cluster would fit."""
+    used: float | None = None
+    """Memory that processes use."""
+    cost_per_hour: float | None = None
+    """Of what is granted, in the currency of the configuration."""
+    busy: float | None = None
+    """GPU time."""
 
 
 class AllocationHistory:
@@ -95,27 +105,30 @@ class AllocationHistory:
     def note(self, now: float, figures: ClusterFigures) -> None:
         """Take in what holds now, if it differs from the last point and that is old enough."""
         memory, cores = max(1, figures.memory_mib), max(1, figures.cores)
-        self._add(
+        point = AllocationPoint(
             now,
             round(100 * figures.granted_mib / memory, 2),
             round(100 * figures.granted_cores / cores, 2),
             round(100 * figures.stranded_mib / memory, 2),
+            None if figures.used_mib is None else round(100 * figures.used_mib / memory, 2),
+            figures.cost_per_hour,
+            figures.busy_percent,
         )
+        self._add(point)
 
     def lose(self, now: float) -> None:
         """From now on nothing is known, until something is noted again."""
         if self._points:
-            self._add(max(now, self.last_at + EVERY_S), None, None, None)
+            self._add(AllocationPoint(max(now, self.last_at + EVERY_S), None, None, None))
 
     def since(self, moment: float) -> list[AllocationPoint]:
         """The points after this moment."""
         return [point for point in self._points if point.at > moment]
 
-    def _add(self, now: float, memory: float | None, compute: float | None, stranded: float | None) -> None:
+    def _add(self, point: AllocationPoint) -> None:
         last = self._points[-1] if self._points else None
-        if last is not None and (now - last.at < EVERY_S or last[1:] == (memory, compute, stranded)):
-            return
-        self._points.append(AllocationPoint(now, memory, compute, stranded))
+        if last is None or (point.at - last.at >= EVERY_S and last[1:] != point[1:]):
+            self._points.append(point)
 
 
 class HealthHistory:

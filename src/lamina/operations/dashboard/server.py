@@ -12,8 +12,8 @@ from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
 
 from aiohttp import web
 
-from lamina.operations.dashboard.answers import BEAT_S, HEADERS, event, page_file
-from lamina.operations.dashboard.board import Board, Posted
+from lamina.operations.dashboard.answers import BEAT_S, HEADERS, PageEvents, page_file
+from lamina.operations.dashboard.board import Board
 from lamina.operations.dashboard.forms import MAX_BYTES, answered, replayed
 from lamina.ports.clock import Clock, within
 from lamina.ports.listener import Address, listening
@@ -70,14 +70,12 @@ class DashboardServer:
         """Server-sent events: `change` with what is new, `beat` when nothing is."""
         response = web.StreamResponse(headers={**HEADERS, "Content-Type": "text/event-stream"})
         await response.prepare(request)
-        sent: Posted | None = None
+        events = PageEvents(self.board)
         with contextlib.suppress(ConnectionError):
             while not self.board.closed:
-                current = self.board.current
-                await response.write(event(sent, current, self.board, self._namespace))
-                sent = current
+                await response.write(events.next(self.board.current, self._namespace))
                 with contextlib.suppress(TimeoutError):
-                    await within(self._clock, BEAT_S, self.board.newer(sent.version))
+                    await within(self._clock, BEAT_S, self.board.newer(events.version))
         return response
 
 

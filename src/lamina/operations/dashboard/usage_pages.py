@@ -50,7 +50,7 @@ class UsagePages:
             else:
                 use.join(answer)
         more = f"; {len(problems) - 1} more pages cannot be read either" if len(problems) > 1 else ""
-        self._board.use(use, problems[0] + more if problems else "", self._clock.monotonic())
+        self._board.use(use, problems[0] + more if problems else "", self._clock.wall())
 
 
 async def _read(session: aiohttp.ClientSession, address: str) -> ClusterUse | Outside:

@@ -11,7 +11,7 @@ from typing import NamedTuple
 
 from aiohttp import web
 
-from lamina.operations.dashboard.answers import BEAT_S, HEADERS, event, page_file
+from lamina.operations.dashboard.answers import BEAT_S, HEADERS, PageEvents, page_file
 from lamina.operations.dashboard.board import Board, Posted
 from lamina.operations.dashboard.forms import answered
 from lamina.operations.dashboard.viewers import DashboardViewers, ViewerAccess, namespaces_of, visible
@@ -98,20 +98,15 @@ class ViewerServer:
 
     async def _stream(self, response: web.StreamResponse, token: str, view: "_View | CallerVerdict") -> None:
         """Write until the board is closed, or the viewer may see nothing any more."""
-        sent: _View | None = None
+        events = PageEvents(self._board)
+        access: ViewerAccess | None = None
         while isinstance(view, _View) and not self._board.closed:
-            await response.write(self._event(sent, view))
-            sent = view
+            changed, access = access not in (None, view.access), view.access
+            namespace = min(namespaces_of(view.posted.document), default="default")
+            await response.write(events.next(view.posted, namespace, access=access, changed=changed))
             with contextlib.suppress(TimeoutError):
-                await within(self._clock, BEAT_S, self._board.newer(sent.posted.version))
+                await within(self._clock, BEAT_S, self._board.newer(events.version))
             view = await self._view(token)
-
-    def _event(self, sent: _View | None, view: _View) -> bytes:
-        before = sent.posted if sent else None
-        if sent is not None and before is not None and sent.access != view.access:
-            before = before._replace(version=-1)  # what may be seen has changed, whether the cluster has or not
-        namespace = min(namespaces_of(view.posted.document), default="default")
-        return event(before, view.posted, self._board, namespace, nodes_hidden=not view.access.nodes)
 
     async def _view(self, token: str) -> _View | CallerVerdict:
         """What the viewer sees, of one moment. Asking may take long, so what is posted meanwhile is not shown yet."""

@@ -16,6 +16,7 @@ import msgspec
 
 from lamina.errors import Outside
 from lamina.operations.dashboard.document import ClusterDocument, GpuCard, GpuPart, NodeCard, PodCard
+from lamina.operations.dashboard.history import AllocationPoint
 from lamina.ports.caller_reviews import BUSY, MAX_KEPT, UNAVAILABLE, UNKNOWN, CallerVerdict, may, user_of
 from lamina.ports.clock import Clock
 from lamina.ports.kube import INVENTORIES, PODS, Kube, Object, Resource
@@ -38,6 +39,9 @@ class ViewerAccess(NamedTuple):
     def sees(self, namespace: str) -> bool:
         """Whether pods of the namespace may be shown."""
         return self.everywhere or namespace in self.namespaces
+
+
+EVERYTHING = ViewerAccess(nodes=True, everywhere=True)
 
 
 @dataclass
@@ -122,7 +126,15 @@ def visible(document: ClusterDocument, access: ViewerAccess) -> ClusterDocument:
     if not access.nodes:
         return ClusterDocument(pods=pods)
     nodes = {name: _node(card, pods) for name, card in document.nodes.items()}
-    return ClusterDocument(cluster=document.cluster, nodes=nodes, pods=pods)
+    figures = msgspec.structs.replace(document.cluster, cost_per_hour=None, currency="", unpriced_gpus=0)
+    return ClusterDocument(cluster=figures, nodes=nodes, pods=pods)
+
+
+def seen_points(points: Iterable[AllocationPoint], access: ViewerAccess) -> list[AllocationPoint]:
+    """What the viewer may see of the allocation over time: sums with the map, and costs with everything."""
+    if not access.nodes:
+        return []
+    return [point if access.everywhere else point._replace(cost_per_hour=None) for point in points]
 
 
 def _pod(card: PodCard, access: ViewerAccess) -> PodCard:
