@@ -10,8 +10,16 @@ from typing import Any
 
 from mkdocs.structure.files import File
 
+from lamina.core.component_names import SITE
+
 ROOT = Path(__file__).resolve().parents[2]
 _TO_EXAMPLES = re.compile(r"\]\(((?:\.\./)+)examples/")
+
+
+def on_config(config: Any) -> Any:
+    """`mkdocs serve` has an address of its own."""
+    config.site_url = config.site_url or f"{SITE}/"
+    return config
 
 
 def on_files(files: Any, config: Any) -> Any:

@@ -6,6 +6,7 @@ from typing import Any
 
 from docs.generate import values
 from docs.generate.markdown import table
+from lamina.core.component_names import SITE
 from lamina.core.definitions import custom_resource_definitions
 from lamina.core.gpus import Inventory
 from lamina.core.grants import Grant
@@ -16,8 +17,8 @@ from lamina.operations.dashboard import page
 
 _ICON = Path(str(page.__path__[0])) / "icon.svg"
 _LEFT_OUT = """\
-# Left out, because the project has no public address yet: home, sources, and Artifact Hub's links, signKey and images,
-# which name a host. The icon is in this file for the same reason.
+# Left out, because the project has no public address yet: sources, and Artifact Hub's links, signKey and images, which
+# name a host. The icon is in this file for the same reason.
 """
 _README = """\
 # Lamina's chart
@@ -35,13 +36,14 @@ An upgrade keeps the values of the installation with
 
     helm upgrade lamina FOLDER --namespace lamina-system --reset-then-reuse-values
 
-It needs Kubernetes {oldest} or newer and was tested up to {newest}. `docs/how-to/install.md` in the repository has what
-nodes need, and `docs/how-to/upgrade.md` what happens to running pods.
+It needs Kubernetes {oldest} or newer and was tested up to {newest}.
+[Install]({site}/how-to/install/) has what nodes need, and [Upgrade]({site}/how-to/upgrade/) what happens to running
+pods.
 
 ## Values
 
-`values.schema.json` lets Helm refuse what the components would refuse, below `config` too, whose keys are in
-`docs/reference/configuration.md`.
+`values.schema.json` lets Helm refuse what the components would refuse, below `config` too.
+[Configuration]({site}/reference/configuration/) lists its keys.
 
 {values}
 """
@@ -51,7 +53,7 @@ def chart_yaml() -> str:
     oldest = f">={OLDEST[0]}.{OLDEST[1]}.0-0"
     icon = "data:image/svg+xml;base64," + b64encode(_ICON.read_bytes()).decode()
     head = {"apiVersion": "v2", "name": "lamina", "description": "GPU sharing for Kubernetes", "type": "application"}
-    head |= {"version": SOURCES, "kubeVersion": oldest, "icon": icon}
+    head |= {"version": SOURCES, "kubeVersion": oldest, "home": SITE, "icon": icon}
     more = {"keywords": ["gpu", "nvidia", "cuda", "sharing", "vgpu", "mig", "mps", "scheduler"]}
     people = {"maintainers": [{"name": "Lamina maintainers"}]}
     return _LEFT_OUT + yaml_text(head | more | people | {"annotations": _annotations()})
@@ -81,7 +83,7 @@ def _crd(definition: dict[str, Any]) -> dict[str, str]:
 
 def readme() -> str:
     rows = table(("value", "meaning", "allowed", "default"), values.rows(Values))
-    return _README.format(oldest=_minor(OLDEST), newest=_minor(NEWEST), values=rows)
+    return _README.format(oldest=_minor(OLDEST), newest=_minor(NEWEST), site=SITE, values=rows)
 
 
 def _minor(version: tuple[int, int]) -> str:

@@ -108,7 +108,7 @@ MENU: dict[str, tuple[Any, ...]] = {
     "metrics.dashboardLabels": ({"grafana_dashboard": "yes", "team": "1"},),
     "metrics.rules": (True,),
     "metrics.ruleLabels": ({"release": "prometheus"},),
-    "metrics.runbooks": ("https://docs.example/lamina",),
+    "metrics.runbooks": ("https://docs.example/lamina", "https://docs.example/"),
     "serviceMonitor.enabled": (True,),
     "serviceMonitor.labels": ({"release": "prometheus"},),
 }

@@ -1,4 +1,4 @@
-"""Names that components, their installation and the commands agree on: the API group, objects, files and paths."""
+"""Names that components, their installation and the commands agree on: API group, objects, files, documentation."""
 
 from typing import Final
 
@@ -6,6 +6,9 @@ GROUP: Final = "lamina.dev"
 VERSION: Final = "v1alpha1"
 API_VERSION: Final = "lamina.dev/v1alpha1"
 """The API group of Lamina's objects and configuration."""
+
+SITE: Final = "https://lamina.dev/docs"
+"""The address of the documentation, without a slash at its end."""
 
 NAMESPACE = "lamina-system"
 LEADER_LEASE, TURNS_LEASE = "lamina-controller", "lamina-turns"
@@ -26,3 +29,9 @@ FILTER_TO_BEST = "filter-to-best"
 """Answers as filter does, with only the best of the nodes that fit where nothing but the policy tells them apart."""
 PRIORITIZE_WITHOUT_GPUS = "prioritize-without-gpus"
 """Asked about all pods of Lamina's profiles, and answered about those that request no GPU."""
+
+
+def documentation(page: str) -> str:
+    """The address of a page of docs/ on the site, such as how-to/alerts.md or how-to/alerts.md#laminanoleader."""
+    path, hash_, anchor = page.partition("#")
+    return f"{SITE}/{path.removesuffix('.md').removesuffix('/index')}/{hash_}{anchor}"

@@ -14,7 +14,7 @@ import yaml
 
 from lamina import __version__
 from lamina.configuration import CONFIG_MAP
-from lamina.core.component_names import NAMESPACE
+from lamina.core.component_names import NAMESPACE, SITE
 from lamina.core.definitions import custom_resource_definitions
 from lamina.install.names import labels
 from lamina.install.templates import render
@@ -62,7 +62,7 @@ def objects(values: Mapping[str, Any], version: Version, own: str = __version__)
     files = chart()
     data = {
         "Values": values,
-        "Chart": {"Name": "lamina", "Version": chart_version(own), "AppVersion": own},
+        "Chart": {"Name": "lamina", "Version": chart_version(own), "AppVersion": own, "Home": SITE},
         "Release": {"Name": "lamina", "Namespace": NAMESPACE, "Service": "lamina"},
         "Capabilities": {"KubeVersion": {"Version": "v" + ".".join(map(str, version))}},
         "Files": {"Get": files.__getitem__},

@@ -93,6 +93,7 @@ FUNCTIONS: dict[str, Callable[..., Any]] = {
     "sha256sum": lambda text: hashlib.sha256(text.encode()).hexdigest(),
     "toJson": to_json,
     "toYaml": lambda value: yaml.safe_dump(value, default_flow_style=False, allow_unicode=True).rstrip("\n"),
+    "trimSuffix": lambda suffix, text: text.removesuffix(suffix),
 }
 """All functions but `include`."""
 

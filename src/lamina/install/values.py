@@ -15,6 +15,7 @@ from lamina import configuration
 from lamina.configuration import strict
 from lamina.configuration.importers.values_of_others import refuse_values_of_others
 from lamina.configuration.yaml_documents import load_mapping, load_value
+from lamina.core.component_names import SITE, documentation
 from lamina.errors import BadInput
 from lamina.install.agent_values import Agent, DraValues, MpsValues
 from lamina.install.names import SCHEDULER, chosen
@@ -227,8 +228,8 @@ class MetricsAccess(Struct, frozen=True, kw_only=True, forbid_unknown_fields=Tru
     ] = False
     ruleLabels: Annotated[Labels, Meta(title="Labels by which Prometheus selects it")] = {}
     runbooks: Annotated[
-        Name, Meta(title="Address of a site with this documentation, to whose page about alerts each of them leads")
-    ] = ""
+        Url, Meta(title="Address of a site with this documentation, to whose page about alerts each of them leads")
+    ] = SITE
 
 
 class Monitoring(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
@@ -245,7 +246,7 @@ class Values(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     image: Image = Image()
     config: Annotated[
         dict[str, Any],
-        Meta(title="Lamina's configuration", description="keys of docs/reference/configuration.md"),
+        Meta(title="Lamina's configuration", description=f"keys of {documentation('reference/configuration.md')}"),
     ] = {}
     controller: ControllerValues = ControllerValues()
     scheduler: SchedulerValues = SchedulerValues()

@@ -150,8 +150,3 @@ nodes with these labels but those of these pools.
 {{- define "lamina.apart" -}}
 {key: {{ .root.Values.agent.poolLabel | toJson }}, operator: NotIn, values: [{{ range .apart }}{{ .name | toJson }}, {{ end }}]}
 {{- end }}
-
-{{/* How alerts lead to what to do: to a site with the documentation, or to its page in the repository. */}}
-{{- define "lamina.runbooks" -}}
-{{ if .Values.metrics.runbooks }}runbook_url: {{ .Values.metrics.runbooks }}/how-to/alerts/{{ else }}runbook: docs/how-to/alerts.md{{ end }}
-{{- end }}

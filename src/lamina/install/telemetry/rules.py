@@ -4,9 +4,10 @@ from typing import Any
 
 import yaml
 
+from lamina.core.component_names import documentation
 from lamina.install.telemetry.alerts import ALERTS, CAPACITY, GRANTED, Alert
 
-RUNBOOKS = "docs/how-to/alerts.md"
+RUNBOOKS = "how-to/alerts.md"
 
 REQUESTED = 'sum by (namespace, model, part) (rate(lamina_workload_gpu_seconds_total{figure="requested"}[5m]))'
 RECORDED = {
@@ -52,5 +53,5 @@ def _rule(alert: Alert) -> dict[str, Any]:
         "expr": alert.expr,
         "for": alert.hold,
         "labels": {"severity": alert.severity},
-        "annotations": {"summary": alert.summary, "runbook": f"{RUNBOOKS}#{alert.name.lower()}"},
+        "annotations": {"summary": alert.summary, "runbook_url": documentation(f"{RUNBOOKS}#{alert.name.lower()}")},
     }
