@@ -10,6 +10,7 @@ import pytest
 import yaml
 
 from lamina.install.telemetry.alerts import ALERTS
+from lamina.install.telemetry.dashboards import DASHBOARDS
 from lamina.install.telemetry.rules import rules_text
 
 
@@ -77,6 +78,16 @@ def rules_file(tmp_path: Path) -> Path:
 def test_promtool_accepts_the_rules(promtool: str, rules_file: Path) -> None:
     done = subprocess.run([promtool, "check", "rules", str(rules_file)], capture_output=True, text=True, check=False)
     assert done.returncode == 0, done.stdout + done.stderr
+
+
+def test_promtool_reads_every_query_of_a_dashboard(promtool: str, tmp_path: Path) -> None:
+    queries = [query.expr.replace("$__rate_interval", "5m") for _, _, panels in DASHBOARDS.values()
+               for panel in panels for query in panel.queries]  # fmt: skip
+    rules = [{"record": f"a:{number}", "expr": query} for number, query in enumerate(queries)]
+    path = tmp_path / "queries.yaml"
+    path.write_text(yaml.safe_dump({"groups": [{"name": "queries", "rules": rules}]}))
+    done = subprocess.run([promtool, "check", "rules", str(path)], capture_output=True, text=True, check=False)
+    assert done.returncode == 0 and f"{len(queries)} rules found" in done.stdout, done.stdout + done.stderr
 
 
 def fired(promtool: str, rules_file: Path, cases: dict[str, dict[str, str]]) -> set[str]:

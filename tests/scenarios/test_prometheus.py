@@ -30,8 +30,11 @@ RARE = {
     "lamina_mig_healthy",
     "lamina_mps_ready",
     "lamina_gpu_price_per_hour",
+    "lamina_pods_without_grant",
+    *(f"lamina_claim_{what}" for what in ("memory_used_bytes", "memory_limit_bytes", "utilization_percent")),
+    *(f"lamina_claim_{what}_total" for what in ("waited_seconds", "memory_refusals")),
 }
-"""Series that this lab does not have, since it has neither MIG nor MPS nor prices and all objects can be used."""
+"""Series that this lab does not have: it has no MIG, MPS, prices and claims, and nothing in it is wrong."""
 OTHERS = {
     "hami_gpu_memory_limit_bytes",
     "hami_gpu_memory_allocated_bytes",

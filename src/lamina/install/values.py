@@ -228,7 +228,7 @@ class MetricsAccess(Struct, frozen=True, kw_only=True, forbid_unknown_fields=Tru
     ] = False
     ruleLabels: Annotated[Labels, Meta(title="Labels by which Prometheus selects it")] = {}
     runbooks: Annotated[
-        Url, Meta(title="Address of a site with this documentation, to whose page about alerts each of them leads")
+        Url, Meta(title="Address of a site with this documentation, to which alerts and dashboards lead")
     ] = SITE
 
 

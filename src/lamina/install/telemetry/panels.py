@@ -6,6 +6,8 @@ from typing import Any
 from msgspec import Struct
 
 _COLUMNS = 24
+DETAILS = {"node": "lamina-node", "namespace": "lamina-tenant"}
+"""The dashboard about one value of a label."""
 _SOURCE = {"type": "prometheus", "uid": "${datasource}"}
 
 
@@ -17,30 +19,36 @@ class Query(Struct, frozen=True):
 
 
 class Panel(Struct, frozen=True):
-    """One panel. `kind` is Grafana's name of its type, `unit` Grafana's name of its unit."""
+    """One panel. `kind` is Grafana's name of its type, `unit` Grafana's name of its unit. The description says what the
+    figure means and what to do about it."""
 
     title: str
     queries: tuple[Query, ...]
-    unit: str = "none"
+    unit: str
+    description: str
     kind: str = "timeseries"
     width: int = 12
     height: int = 8
-    description: str = ""
 
 
-def number(title: str, expr: str, unit: str = "none", description: str = "") -> Panel:
+def number(title: str, expr: str, unit: str, description: str) -> Panel:
     """One number."""
-    return Panel(title, (Query(expr),), unit, "stat", width=4, height=4, description=description)
+    return Panel(title, (Query(expr),), unit, description, "stat", width=4, height=4)
 
 
-def graph(title: str, *queries: Query, unit: str = "none", description: str = "") -> Panel:
+def graph(title: str, unit: str, description: str, *queries: Query) -> Panel:
     """Lines over time."""
-    return Panel(title, queries, unit, description=description)
+    return Panel(title, queries, unit, description)
 
 
-def rows(title: str, expr: str, unit: str = "none", description: str = "") -> Panel:
+def rows(title: str, expr: str, unit: str, description: str) -> Panel:
     """A table of the current series, with a column for each label."""
-    return Panel(title, (Query(expr),), unit, "table", width=24, description=description)
+    return Panel(title, (Query(expr),), unit, description, "table", width=24)
+
+
+def counted(what: str) -> str:
+    """The unit of a number of things, which Grafana shows after it."""
+    return f"suffix:{what}"
 
 
 def placed(panels: Sequence[Panel]) -> list[dict[str, Any]]:
@@ -63,10 +71,21 @@ def _panel(panel: Panel, number_: int, position: dict[str, int]) -> dict[str, An
         "type": panel.kind,
         "datasource": _SOURCE,
         "gridPos": position,
-        "fieldConfig": {"defaults": {"unit": panel.unit}, "overrides": []},
+        "fieldConfig": {"defaults": {"unit": panel.unit, "links": _details(panel)}, "overrides": []},
         "options": _options(panel.kind),
         "targets": [_target(panel, query, chr(ord("A") + index)) for index, query in enumerate(panel.queries)],
     }
+
+
+def _details(panel: Panel) -> list[dict[str, Any]]:
+    """Links from a line to the dashboard of its node or namespace, for the same time."""
+    links = []
+    for label, dashboard in DETAILS.items():
+        if any(f"{{{{{label}}}}}" in query.legend for query in panel.queries):
+            value = f"${{__field.labels.{label}}}"
+            url = f"/d/{dashboard}?var-{label}={value}&${{datasource:queryparam}}&${{__url_time_range}}"
+            links.append({"title": f"Show the {label} {value}", "url": url})
+    return links
 
 
 def _options(kind: str) -> dict[str, Any]:

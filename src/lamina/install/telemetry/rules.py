@@ -5,22 +5,19 @@ from typing import Any
 import yaml
 
 from lamina.core.component_names import documentation
-from lamina.install.telemetry.alerts import ALERTS, CAPACITY, GRANTED, Alert
+from lamina.install.telemetry.alerts import ALERTS, Alert
+from lamina.install.telemetry.queries import CAPACITY, GRANTED, cost, requested
 
 RUNBOOKS = "how-to/alerts.md"
 
-REQUESTED = 'sum by (namespace, model, part) (rate(lamina_workload_gpu_seconds_total{figure="requested"}[5m]))'
 RECORDED = {
     "lamina:gpu_memory_granted:ratio": f"{GRANTED} / {CAPACITY}",
     "lamina:cluster_memory_granted:ratio": f"sum({GRANTED}) / sum({CAPACITY})",
     "lamina:namespace_memory_limit_bytes:sum": "sum by (namespace) (lamina_container_memory_limit_bytes)",
     "lamina:namespace_memory_used_bytes:sum": "sum by (namespace) (lamina_container_memory_used_bytes)",
     "lamina:namespace_busy_seconds:rate5m": "sum by (namespace) (rate(lamina_container_busy_seconds_total[5m]))",
-    "lamina:namespace_gpus_requested:rate5m": REQUESTED,
-    "lamina:namespace_cost_per_hour:rate5m": (
-        f"sum by (namespace) ({REQUESTED} * on (model, part) group_left () "
-        "max by (model, part) (lamina_gpu_price_per_hour))"
-    ),
+    "lamina:namespace_gpus_requested:rate5m": requested("namespace"),
+    "lamina:namespace_cost_per_hour:rate5m": cost("namespace"),
     "lamina:container_waited_seconds:rate5m": (
         "sum by (node, namespace, pod, container, gpu) (rate(lamina_container_waited_seconds_total[5m]))"
     ),
@@ -53,5 +50,9 @@ def _rule(alert: Alert) -> dict[str, Any]:
         "expr": alert.expr,
         "for": alert.hold,
         "labels": {"severity": alert.severity},
-        "annotations": {"summary": alert.summary, "runbook_url": documentation(f"{RUNBOOKS}#{alert.name.lower()}")},
+        "annotations": {
+            "summary": alert.summary,
+            "description": alert.description,
+            "runbook_url": documentation(f"{RUNBOOKS}#{alert.name.lower()}"),
+        },
     }
