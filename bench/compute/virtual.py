@@ -7,16 +7,21 @@ is computed on. The facade, the simulated driver and the arbiter are the shipped
 import ctypes
 import os
 import subprocess
-from collections.abc import Sequence
+import time
+from collections.abc import Mapping, Sequence
 from contextlib import ExitStack
 from pathlib import Path
+from typing import Any, Protocol, Self
 
-from bench.compute.driver_figures import Averages, Figures
+from msgspec import Struct
+
+from bench.compute.driver_figures import Averages, DriverFigures, Figures
 from bench.compute.matrix import Cell
 from bench.machine import ROOT, Bench, Worker, machine
 from lamina.core.grants import ComputePolicy
 from lamina.enforcement import layout
 from lamina.enforcement.arbitration import Arbitration
+from lamina.enforcement.driver_figures import Confirmation
 from lamina.enforcement.files import ARBITER
 from lamina_lab import simgpu
 
@@ -35,6 +40,41 @@ def build_clock(folder: Path) -> Path:
     return library
 
 
+class Clock(Protocol):
+    """What programs and the arbiter measure time by."""
+
+    def variables(self, base: dict[str, str]) -> dict[str, str]:
+        """`base` with what puts another program on this clock."""
+        ...
+
+    def start(self) -> None:
+        """Start the clock. The programs must already run."""
+        ...
+
+    def now(self) -> int:
+        """In ns."""
+        ...
+
+    def sleep_until(self, moment: int) -> None:
+        """Lets the programs run until then."""
+        ...
+
+
+class MachineClock:
+    """The machine's own."""
+
+    def variables(self, base: dict[str, str]) -> dict[str, str]:
+        return base
+
+    def start(self) -> None: ...
+
+    def now(self) -> int:
+        return time.monotonic_ns()
+
+    def sleep_until(self, moment: int) -> None:
+        time.sleep(max(0, moment - self.now()) / 1e9)
+
+
 class VirtualClock:
     """The clock of one run, driven from here."""
 
@@ -48,7 +88,6 @@ class VirtualClock:
         self._library.virtual_time_drive(str(self._path).encode())
 
     def variables(self, base: dict[str, str]) -> dict[str, str]:
-        """`base` with what puts another program on this clock."""
         number, self._programs = self._programs, self._programs + 1
         return base | {
             "LD_PRELOAD": ":".join(filter(None, (str(self._preload), base.get("LD_PRELOAD", "")))),
@@ -57,17 +96,87 @@ class VirtualClock:
         }
 
     def start(self) -> None:
-        """Start the clock. The programs must already run."""
         if not self._library.virtual_time_start(self._programs):
             raise RuntimeError("a program does not take part in virtual time")
 
     def now(self) -> int:
-        """In ns."""
         return int(self._library.virtual_time_now())
 
     def sleep_until(self, moment: int) -> None:
-        """Lets the programs run until then."""
         self._library.virtual_time_sleep_until(moment)
+
+
+class Container(Struct, frozen=True, kw_only=True):
+    """One process in a container of its own. Without `limits` it finds the driver itself."""
+
+    command: tuple[str | Path, ...]
+    limits: Mapping[str, Any] | None = {}
+    """As `Bench.ours` takes them."""
+    variables: Mapping[str, str] = {}
+
+
+class Together:
+    """Containers that work at the same time, and an arbiter."""
+
+    def __init__(
+        self, bench: Bench, clock: Clock, containers: Sequence[Container], *, low_priority_percent: float = 0
+    ) -> None:
+        self._bench, self.clock = bench, clock
+        self._stack = ExitStack()
+        self.workers: list[Worker] = []
+        self.folders: list[Path] = []
+        self._arbitration = Arbitration(confirm=self._confirm, low_priority_percent=low_priority_percent)
+        self._figures: DriverFigures | None = None
+        for container in containers:
+            self._start(container)
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self._stack.close()
+
+    def _start(self, container: Container) -> None:
+        if container.limits is None:
+            variables = self._bench.native()
+        else:
+            variables = self._bench.ours(**container.limits)
+            self.folders.append(Path(variables["LAMINA_DIR"]))
+        variables = self.clock.variables(variables | container.variables)
+        self.workers.append(Worker(container.command, variables))
+        self._stack.callback(self.workers[-1].close)
+
+    def begin(self, figures: Figures | None) -> None:
+        """Start the programs, and time. Without the driver's `figures` containers are taken at their word."""
+        for worker in self.workers:
+            if (line := worker.receive()) != "ready":
+                raise RuntimeError(line)
+        for worker in self.workers:
+            worker.say("go")
+        self.clock.start()
+        self._figures = figures(self.folders) if figures is not None and self.folders else None
+        self._arbitration.attend(self.folders)
+        self._stack.callback(self._arbitration.close)
+
+    def pass_until(self, end: int, *, ignoring: Sequence[int] = ()) -> None:
+        """Let the programs work until then, while the arbiter decides. Containers with the numbers `ignoring` launch
+        outside of their windows too."""
+        while (now := self.clock.now()) < end:
+            if self._figures is not None:
+                self._figures.look(now, self.given())
+            self._arbitration.tick(now)
+            for number in ignoring:
+                _remove_window(self.folders[number])
+            self.clock.sleep_until(min(now + TICK_NS, end))
+
+    def given(self) -> list[int]:
+        """The time that the GPU gave to each until now, in ns."""
+        state = simgpu.read(self._bench.folder / "machine", self.clock.now())
+        busy = {process.pid: process.busy_ns for process in state.gpus[0].processes}
+        return [busy.get(worker.pid, 0) for worker in self.workers]
+
+    def _confirm(self, folder: Path, uuid: str) -> Confirmation | None:
+        return self._figures.confirmation(folder, uuid) if self._figures is not None else None
 
 
 def measure(
@@ -83,48 +192,28 @@ def measure(
 ) -> tuple[float, ...]:
     """Percent of the GPU's time that each container got in so many seconds, after it had time to settle.
 
-    Without the driver's `figures` time slices are as long as is assumed; without `limited` no container has a limit;
-    containers with the numbers `ignoring` launch outside of their windows too.
+    Without the driver's `figures` time slices are as long as is assumed; without `limited` no container has a limit.
+    `ignoring` is that of `Together.pass_until`.
     """
-    with machine(time_slice_us=cell.slice_us, switch_us=cell.switch_us) as bench, ExitStack() as stack:
-        clock, workers, folders = VirtualClock(library, bench.folder), [], []
-        for load in cell.loads:
-            policy = ComputePolicy.CAP if limited else ComputePolicy.NONE
-            variables = bench.ours(cores=load.cores if limited else 0, policy=policy)
-            folders.append(Path(variables["LAMINA_DIR"]))
-            workers.append(Worker([program, *load.arguments], clock.variables(variables)))
-            stack.callback(workers[-1].close)
-        for worker in workers:
-            if (line := worker.receive()) != "ready":
-                raise RuntimeError(line)
-        for worker in workers:
-            worker.say("go")
-        clock.start()
-        driver = figures(folders) if figures is not None else None
-        arbitration = Arbitration(confirm=driver.confirmation) if driver is not None else Arbitration()
-        arbitration.attend(folders)
-        stack.callback(arbitration.close)
-        begin, end = (clock.now() + round(s * 1e9) for s in (settle_s, settle_s + seconds))
-        before = [0] * len(workers)
-        while (now := clock.now()) < end:
-            given = _given(bench, workers, now)
-            before = given if now <= begin else before
-            if driver is not None:
-                driver.look(now, given)
-            arbitration.tick(now)
-            for number in ignoring:
-                _remove_window(folders[number])
-            clock.sleep_until(now + TICK_NS)
-        after, last = _given(bench, workers, now), now
-        return tuple(100 * (b - a) / (last - begin) for a, b in zip(before, after, strict=True))
+    policy = ComputePolicy.CAP if limited else ComputePolicy.NONE
+    containers = [
+        Container(command=(program, *load.arguments), limits={"cores": load.cores if limited else 0, "policy": policy})
+        for load in cell.loads
+    ]
+    with (
+        machine(time_slice_us=cell.slice_us, switch_us=cell.switch_us) as bench,
+        Together(bench, VirtualClock(library, bench.folder), containers) as together,
+    ):
+        together.begin(figures)
+        begin = together.clock.now() + round(settle_s * 1e9)
+        together.pass_until(begin, ignoring=ignoring)
+        before, begun = together.given(), together.clock.now()
+        together.pass_until(begin + round(seconds * 1e9), ignoring=ignoring)
+        took = together.clock.now() - begun
+        return tuple(100 * (b - a) / took for a, b in zip(before, together.given(), strict=True))
 
 
 def _remove_window(folder: Path) -> None:
     with (folder / ARBITER).open("r+b") as file:
         file.seek(layout.ArbiterFile.lendings.offset + layout.LendingRecord.window.offset)
         file.write(bytes(8))
-
-
-def _given(bench: Bench, workers: Sequence[Worker], now: int) -> list[int]:
-    busy = {process.pid: process.busy_ns for process in simgpu.read(bench.folder / "machine", now).gpus[0].processes}
-    return [busy.get(worker.pid, 0) for worker in workers]
