@@ -1,0 +1,1 @@
+"""The latency of requests next to containers that keep the GPU busy, in each mode."""
