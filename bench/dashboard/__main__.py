@@ -13,9 +13,9 @@ from bench.measures import Report, add_outputs
 from bench.parts import Need, Part
 from bench.program import add_parts, chosen, end_with
 from lamina.operations.dashboard.board import Board
-from lamina.operations.dashboard.server import DashboardServer
 from lamina.ports.clock import SystemClock
 from tests.browser import browser, missing_browser
+from tests.operations.dashboard.servers import server_of
 
 NODES, FEW = 1000, 10
 """What the floors are for, and a cluster to compare an update with."""
@@ -103,7 +103,7 @@ async def page(script: str = "") -> AsyncIterator[Page]:
     board = Board()
     with browser() as driver:
         driver.execute_cdp_cmd("Page.addScriptToEvaluateOnNewDocument", {"source": script + _WATCH})
-        async with DashboardServer(board, SystemClock()).serving(0) as address:
+        async with server_of(board, SystemClock()).serving(0) as address:
             yield Page(driver, board, address)
 
 

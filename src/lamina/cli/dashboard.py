@@ -8,7 +8,9 @@ from lamina.cli.connection import chosen_namespace, with_cluster
 from lamina.cli.options import Kubeconfig, Namespace
 from lamina.errors import BadInput
 from lamina.operations.dashboard.board import Board
+from lamina.operations.dashboard.details import DetailReader
 from lamina.operations.dashboard.feed import ClusterFeed
+from lamina.operations.dashboard.past import Past, prometheus_at
 from lamina.operations.dashboard.server import DashboardServer, serve
 from lamina.operations.dashboard.usage_pages import UsagePages
 from lamina.operations.dashboard.viewer_server import ViewerServer
@@ -41,22 +43,36 @@ def dashboard(
             "server lets them list.",
         ),
     ] = "",
+    prometheus: Annotated[
+        str,
+        typer.Option(
+            "--prometheus",
+            metavar="URL",
+            envvar="LAMINA_DASHBOARD_PROMETHEUS",
+            help="Prometheus from which to read the history of pods and GPUs, such as http://127.0.0.1:9090. Without "
+            "it, the page has what this command has seen.",
+        ),
+    ] = "",
     kubeconfig: Kubeconfig = None,
 ) -> None:
     """Serve a live, read-only page about GPUs, shares and waiting pods, on 127.0.0.1 only without --bind."""
 
     async def served(kube: Kube) -> None:
         board, clock = Board(), SystemClock()
+        details = DetailReader(board, clock, kube, Past(board, clock, past))
         pages = UsagePages(metrics or (), clock, board)
         writers = [ClusterFeed(kube, clock, board).run, pages.run]
         if address is not None:
-            await ViewerServer(board, clock, DashboardViewers(kube, clock)).serve(address, writers, _say_to_viewers)
+            await ViewerServer(board, clock, DashboardViewers(kube, clock), details).serve(
+                address, writers, _say_to_viewers
+            )
         else:
-            await serve(DashboardServer(board, clock, namespace=mine), port, writers, _say)
+            await serve(DashboardServer(board, clock, details, namespace=mine), port, writers, _say)
 
     if bind and port:
         raise BadInput("--bind names the port, as in :9396; leave out --port")
     address = parse_address(bind, where="--bind") if bind else None
+    past = prometheus_at(prometheus) if prometheus else None
     mine = chosen_namespace(namespace, kubeconfig)
     with_cluster(kubeconfig, served)
 

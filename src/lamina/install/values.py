@@ -195,6 +195,13 @@ class DashboardValues(ReplicatedComponent, frozen=True, kw_only=True, forbid_unk
             title="Pages of metrics from which it reads what containers use, such as Prometheus's /federate",
         ),
     ] = ""
+    prometheus: Annotated[
+        str,
+        Meta(
+            description="an address such as http://prometheus.monitoring:9090, or an empty text",
+            title="Prometheus from which it reads the history of pods and GPUs",
+        ),
+    ] = ""
     resources: Resources = msgspec.field(default_factory=lambda: asks("50m", "128Mi", "1Gi"))
 
 

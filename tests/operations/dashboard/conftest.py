@@ -7,10 +7,10 @@ from typing import Any
 import pytest
 
 from lamina.operations.dashboard.board import Board
-from lamina.operations.dashboard.server import DashboardServer
 from lamina.ports.clock import SystemClock
 from tests.browser import browser
 from tests.operations.dashboard.pages import Page
+from tests.operations.dashboard.servers import server_of
 
 
 @pytest.fixture(scope="module")
@@ -22,7 +22,7 @@ def driver() -> Iterator[Any]:
 @pytest.fixture
 async def page(driver: Any) -> AsyncIterator[Page]:
     board = Board()
-    async with DashboardServer(board, SystemClock(), namespace="team").serving(0) as address:
+    async with server_of(board, SystemClock(), namespace="team").serving(0) as address:
         await asyncio.to_thread(driver.get_log, "performance")
         await asyncio.to_thread(driver.get, address)
         yield Page(driver, board, address)

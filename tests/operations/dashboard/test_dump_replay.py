@@ -12,11 +12,11 @@ from lamina.errors import BadInput
 from lamina.operations.dashboard import forms
 from lamina.operations.dashboard.board import Board
 from lamina.operations.dashboard.forms import replay_dump
-from lamina.operations.dashboard.server import DashboardServer
 from lamina.operations.simulate.today import MISFIT, PENDING
 from lamina.ports.clock import FakeClock
 from tests.browser import missing_browser
 from tests.operations.dashboard.pages import Page, small
+from tests.operations.dashboard.servers import server_of
 from tests.worlds.clusters import container, pod
 
 EXAMPLE = Path(__file__).resolve().parents[3] / "examples" / "simulation" / "cluster.yaml"
@@ -83,7 +83,7 @@ def test_a_dump_that_would_take_too_long_is_refused_with_what_to_use(monkeypatch
 
 
 async def test_the_server_answers_who_has_the_token() -> None:
-    async with DashboardServer(Board(), FakeClock()).serving(0) as address, aiohttp.ClientSession() as session:
+    async with server_of(Board(), FakeClock()).serving(0) as address, aiohttp.ClientSession() as session:
 
         async def asked(file: bytes, base: str = address) -> tuple[int, str]:
             async with session.post(f"{base}replay", data=file) as response:

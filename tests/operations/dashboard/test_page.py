@@ -10,12 +10,12 @@ import pytest
 
 from lamina.operations.dashboard.board import Board
 from lamina.operations.dashboard.document import ClusterDocument, ClusterFigures, GpuPart, HealthSpan, PodCard
-from lamina.operations.dashboard.server import DashboardServer
 from lamina.ports.clock import SystemClock
 from lamina.report.cluster_use import ClusterUse
 from tests import axe_core
 from tests.browser import missing_browser, use_scheme
 from tests.operations.dashboard.pages import Page, gpu, node, small
+from tests.operations.dashboard.servers import server_of
 from tests.operations.dashboard.uses import use_of
 
 pytestmark = pytest.mark.skipif(bool(missing_browser()), reason=missing_browser())
@@ -158,12 +158,12 @@ async def test_use_that_cannot_be_read_is_said(page: Page) -> None:
 async def test_a_command_that_ended_is_said(driver: Any) -> None:
     board = Board()
     board.post(small())
-    async with DashboardServer(board, SystemClock()).serving(0) as address:
+    async with server_of(board, SystemClock()).serving(0) as address:
         page = Page(driver, board, address)
         await asyncio.to_thread(driver.get, address)
         await page.status("Live")
     await page.status("No connection to the command.")
-    async with DashboardServer(Board(), SystemClock()).serving(int(address.split(":")[2].split("/")[0])):
+    async with server_of(Board(), SystemClock()).serving(int(address.split(":")[2].split("/")[0])):
         await page.status("The command has ended.")
 
 

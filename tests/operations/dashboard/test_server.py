@@ -12,9 +12,10 @@ from lamina.errors import BadInput
 from lamina.operations.dashboard.answers import BEAT_S
 from lamina.operations.dashboard.board import Board
 from lamina.operations.dashboard.document import ClusterDocument, PodCard, ShareCard
-from lamina.operations.dashboard.server import DashboardServer, serve
+from lamina.operations.dashboard.server import serve
 from lamina.ports.clock import FakeClock
 from tests.operations.dashboard.events import Events
+from tests.operations.dashboard.servers import server_of
 from tests.operations.dashboard.uses import use_of
 from tests.waiting import until
 
@@ -44,7 +45,7 @@ class Served:
 @pytest.fixture
 async def served() -> AsyncIterator[Served]:
     board, clock = Board(), FakeClock()
-    async with DashboardServer(board, clock).serving(0) as address, aiohttp.ClientSession() as session:
+    async with server_of(board, clock).serving(0) as address, aiohttp.ClientSession() as session:
         yield Served(board, clock, address, session)
 
 
@@ -77,7 +78,7 @@ async def test_without_the_token_nothing_is_shown(served: Served, token: str) ->
 
 async def test_tokens_are_long_and_new_for_each_server(served: Served) -> None:
     token = served.address.split("/")[-2]
-    async with DashboardServer(Board(), FakeClock()).serving(0) as other:
+    async with server_of(Board(), FakeClock()).serving(0) as other:
         assert len(token) >= 32 and other.split("/")[-2] != token
 
 
@@ -122,11 +123,11 @@ async def test_events_have_the_readings_since_the_last_one(served: Served) -> No
     async with served.events() as events:
         _, first = await events.next()
         assert (first["namespace"], first["read_at"]) == ("default", 10.0)
-        assert first["use"] == {"u": {"main G": [[5.0, 7, 30], [10.0, 7, 30]]}}
+        assert first["use"] == {"u": {"main G": [[5.0, 7, 30, 9, None], [10.0, 7, 30, 9, None]]}}
         served.board.lose("no answer")
         assert (await events.next())[1]["use"] == {}
         served.board.use(use_of("default", "p", "main", gpu="G", used_mib=8, busy_percent=31), "", 15.0)
-        assert (await events.next())[1]["use"] == {"u": {"main G": [[15.0, 8, 31]]}}
+        assert (await events.next())[1]["use"] == {"u": {"main G": [[15.0, 8, 31, 9, None]]}}
 
 
 async def test_a_lost_api_server_is_in_the_events(served: Served) -> None:
@@ -160,7 +161,7 @@ async def test_a_name_cannot_leave_its_event(served: Served) -> None:
 async def test_streams_end_with_the_server() -> None:
     board = Board()
     async with aiohttp.ClientSession() as session:
-        async with DashboardServer(board, FakeClock()).serving(0) as address:
+        async with server_of(board, FakeClock()).serving(0) as address:
             response = await session.get(f"{address}events")
             await Events(response).next()
         assert await response.content.read() == b""
@@ -170,7 +171,7 @@ async def test_a_port_in_use_is_one_sentence() -> None:
     with socket.create_server(("127.0.0.1", 0)) as taken:
         port = taken.getsockname()[1]
         with pytest.raises(BadInput, match=rf"^the dashboard cannot listen on .*:{port}: Address already in use;"):
-            async with DashboardServer(Board(), FakeClock()).serving(port):
+            async with server_of(Board(), FakeClock()).serving(port):
                 pass
 
 
@@ -182,7 +183,7 @@ async def test_the_address_is_said_once_the_cluster_was_read() -> None:
         board.post(document("a"))
         await asyncio.Event().wait()
 
-    serving = asyncio.ensure_future(serve(DashboardServer(board, FakeClock()), 0, [follow], said.append))
+    serving = asyncio.ensure_future(serve(server_of(board, FakeClock()), 0, [follow], said.append))
     try:
         await until(lambda: said, task=serving)
     finally:
@@ -197,5 +198,5 @@ async def test_an_error_of_the_feed_ends_the_command_without_an_address() -> Non
         raise BadInput("no rights")
 
     with pytest.raises(BadInput, match=r"^no rights$"):
-        await serve(DashboardServer(Board(), FakeClock()), 0, [follow], said.append)
+        await serve(server_of(Board(), FakeClock()), 0, [follow], said.append)
     assert said == []

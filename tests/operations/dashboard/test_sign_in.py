@@ -6,12 +6,11 @@ from typing import Any
 import pytest
 
 from lamina.operations.dashboard.board import Board
-from lamina.operations.dashboard.viewer_server import ViewerServer
-from lamina.operations.dashboard.viewers import DashboardViewers
 from lamina.ports.clock import SystemClock
 from lamina.ports.listener import Address, listening
 from tests.browser import missing_browser
 from tests.operations.dashboard.pages import Page
+from tests.operations.dashboard.servers import viewer_server_of
 from tests.operations.dashboard.viewers import ViewersKube, two_teams
 
 pytestmark = pytest.mark.skipif(bool(missing_browser()), reason=missing_browser())
@@ -27,7 +26,7 @@ async def signed_in(page: Page, token: str) -> None:
 async def test_each_viewer_sees_the_own_namespace(driver: Any) -> None:
     board, clock = Board(), SystemClock()
     board.post(two_teams())
-    server = ViewerServer(board, clock, DashboardViewers(ViewersKube(), clock))
+    server = viewer_server_of(board, clock, ViewersKube())
     async with listening("the dashboard", server.application(), Address("127.0.0.1", 0)) as address:
         page = Page(driver, board, f"http://{address}/")
         await signed_in(page, "wrong")

@@ -12,14 +12,14 @@ import pytest
 
 from lamina.operations.dashboard.board import Board
 from lamina.operations.dashboard.document import ClusterDocument
-from lamina.operations.dashboard.viewer_server import ViewerServer
-from lamina.operations.dashboard.viewers import KEPT_S, DashboardViewers
+from lamina.operations.dashboard.viewers import KEPT_S
 from lamina.ports.clock import FakeClock
 from lamina.ports.kube import Unreachable
 from lamina.ports.listener import Address, listening
 from lamina.report.cluster_reader import ClusterObjects
 from lamina.report.cluster_use import ClusterUse
 from tests.operations.dashboard.events import Events
+from tests.operations.dashboard.servers import viewer_server_of
 from tests.operations.dashboard.uses import use_of
 from tests.operations.dashboard.viewers import ViewersKube, two_teams
 from tests.waiting import until
@@ -52,7 +52,7 @@ class Served:
 async def served() -> AsyncIterator[Served]:
     async with aiohttp.ClientSession() as session:
         made = Served("", session)
-        server = ViewerServer(made.board, made.clock, DashboardViewers(made.kube, made.clock))
+        server = viewer_server_of(made.board, made.clock, made.kube)
         async with listening("the dashboard", server.application(), Address("127.0.0.1", 0)) as address:
             made.address = f"http://{address}/"
             made.board.post(two_teams())
@@ -167,7 +167,7 @@ async def test_files_and_probes_need_no_token_and_tell_nothing(served: Served) -
 
 async def test_a_dashboard_that_has_read_nothing_is_not_ready() -> None:
     clock = FakeClock()
-    server = ViewerServer(Board(), clock, DashboardViewers(ViewersKube(), clock))
+    server = viewer_server_of(Board(), clock, ViewersKube())
     async with listening("it", server.application(), Address("127.0.0.1", 0)) as at, aiohttp.ClientSession() as session:
         statuses = [(await session.get(f"http://{at}/{path}")).status for path in ("healthz", "readyz")]
     assert statuses == [200, 503]
@@ -175,7 +175,7 @@ async def test_a_dashboard_that_has_read_nothing_is_not_ready() -> None:
 
 async def test_viewers_come_by_https() -> None:
     clock, board, said = FakeClock(), Board(), []
-    server = ViewerServer(board, clock, DashboardViewers(ViewersKube(), clock))
+    server = viewer_server_of(board, clock, ViewersKube())
     task = asyncio.ensure_future(server.serve(Address("127.0.0.1", 0), [asyncio.Event().wait], said.append))
     try:
         await until(lambda: said, task=task)

@@ -11,12 +11,12 @@ from lamina.configuration import load
 from lamina.errors import BadInput
 from lamina.operations.dashboard.board import Board
 from lamina.operations.dashboard.forms import WantedPods, wanted_pods, what_if
-from lamina.operations.dashboard.server import DashboardServer
 from lamina.ports.clock import FakeClock
 from lamina.ports.kube import GRANTS, INVENTORIES, PODS, RESOURCE_QUOTAS
 from lamina.report.cluster_reader import ClusterObjects
 from tests.browser import missing_browser
 from tests.operations.dashboard.pages import Page, small
+from tests.operations.dashboard.servers import server_of
 from tests.worlds.clusters import cluster, inventory
 
 
@@ -91,7 +91,7 @@ def test_other_questions_are_refused_in_one_sentence(query: dict[str, str]) -> N
 
 async def test_the_server_answers_who_has_the_token() -> None:
     board = Board()
-    async with DashboardServer(board, FakeClock()).serving(0) as address, aiohttp.ClientSession() as session:
+    async with server_of(board, FakeClock()).serving(0) as address, aiohttp.ClientSession() as session:
 
         async def asked(query: str, base: str = address) -> tuple[int, str]:
             async with session.get(f"{base}fits?{query}") as response:

@@ -28,7 +28,10 @@ class ViewersKube(ReviewingKube):
 
 def two_teams() -> ClusterDocument:
     """A GPU with a pod of each team, and a pod of team-a that waits."""
-    parts = [GpuPart(pod=uid, name=f"team-{uid}/{uid}-pod", memory_mib=4000, cores=30) for uid in "ab"]
+    parts = [
+        GpuPart(pod=uid, name=f"team-{uid}/{uid}-pod", namespace=f"team-{uid}", memory_mib=4000, cores=30)
+        for uid in "ab"
+    ]
     pods = {uid: _of(uid, running(f"{uid}-pod")) for uid in "ab"}
     pods["w"] = PodCard(
         namespace="team-a",

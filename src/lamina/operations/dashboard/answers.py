@@ -78,6 +78,13 @@ class PageEvents:
         return b"event: change\ndata: " + msgspec.json.encode(body) + b"\n\n"
 
 
+def details_answer(found: object) -> web.Response:
+    """What is known of a pod or GPU, as JSON. What a viewer may not see is answered like what does not exist."""
+    if found is None:
+        return web.Response(status=404, text="there is nothing with this name, or you may not list it", headers=HEADERS)
+    return web.Response(body=msgspec.json.encode(found), content_type="application/json", headers=HEADERS)
+
+
 async def page_file(request: web.Request) -> web.StreamResponse:
     name = _FILES.get(request.match_info["name"])
     if name is None:

@@ -5,6 +5,7 @@ from typing import NamedTuple
 
 from lamina.operations.dashboard.document import ClusterDocument
 from lamina.operations.dashboard.history import AllocationHistory, UseHistory
+from lamina.operations.dashboard.holders import HolderHistory
 from lamina.operations.dashboard.usage import with_usage
 from lamina.report.cluster_reader import ClusterObjects
 from lamina.report.cluster_use import ClusterUse
@@ -33,6 +34,7 @@ class Board:
         self.current = Posted(0, ClusterDocument(), "", ready=False)
         self.history = UseHistory()
         self.allocation = AllocationHistory()
+        self.holders = HolderHistory()
         self.objects: ClusterObjects | None = None
         """What the document was computed from, without nodes; None until the cluster has been read."""
         self.closed = False
@@ -46,6 +48,7 @@ class Board:
         shown = with_usage(document, self._use)
         if now is not None:
             self.allocation.note(now, shown.cluster)
+            self.holders.note(now, shown)
         self._set(self.current._replace(document=shown, lost="", ready=True))
 
     def use(self, use: ClusterUse, problem: str, now: float) -> None:
@@ -55,6 +58,7 @@ class Board:
         self.history.note(now, document)
         if self.current.ready and not self.current.lost:
             self.allocation.note(now, document.cluster)
+            self.holders.note(now, document)
         self._set(self.current._replace(document=document, usage_problem=problem, read_at=now))
 
     def lose(self, reason: str) -> None:

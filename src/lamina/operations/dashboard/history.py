@@ -17,6 +17,8 @@ from lamina.operations.dashboard.document import (
 
 MAX_USE_POINTS = 60
 """Of each share. With a reading every 5 seconds, these are 5 minutes."""
+SPARSE_EVERY_S = 300
+"""Of readings before these."""
 EVERY_S = 10.0
 """The shortest time between two points."""
 MAX_ALLOCATION_POINTS = 2160
@@ -29,50 +31,90 @@ NOT_READY = "its node is not ready"
 
 
 class UsePoint(NamedTuple):
-    """One reading of one share, at a moment of a clock. None is what was not known."""
+    """One reading of one share or one GPU, in seconds since the epoch. None is what was not known."""
 
     at: float
     used_mib: int | None
     busy_percent: int | None
+    limit_mib: int | None = None
+    peak_mib: int | None = None
 
 
-UsePoints = Mapping[str, Mapping[str, list[UsePoint]]]
-"""Points in the order of time, by UID of the pod, and by container and GPU with a space between them."""
+UsePoints = Mapping[str, list[UsePoint]]
+"""Points in the order of time, by container and GPU with a space between them."""
+
+
+class _Readings:
+    """All of the last minutes, and few of the hours before."""
+
+    def __init__(self) -> None:
+        self.recent: deque[UsePoint] = deque(maxlen=MAX_USE_POINTS)
+        self._before: deque[UsePoint] = deque(maxlen=KEPT_S // SPARSE_EVERY_S)
+
+    def add(self, point: UsePoint) -> None:
+        if len(self.recent) == MAX_USE_POINTS:
+            leaving = self.recent[0]
+            if not self._before or leaving.at - self._before[-1].at >= SPARSE_EVERY_S:
+                self._before.append(leaving)
+        self.recent.append(point)
+
+    def all(self) -> list[UsePoint]:
+        return [*self._before, *self.recent]
 
 
 class UseHistory:
-    """The last readings of the shares that exist. A clock that goes back adds none until it has caught up."""
+    """Readings of the shares and GPUs that exist. A clock that goes back adds none until it has caught up."""
 
     def __init__(self) -> None:
         self._last_at = -1.0
-        self._points: dict[str, dict[str, deque[UsePoint]]] = {}
+        self._shares: dict[str, dict[str, _Readings]] = {}
+        self._gpus: dict[str, _Readings] = {}
 
     def note(self, now: float, document: ClusterDocument) -> None:
-        """Take in what this document says of use, and forget shares that it lacks."""
+        """Take in what this document says of use, and forget shares and GPUs that it lacks."""
         if now <= self._last_at:
             return
         self._last_at = now
-        before, self._points = self._points, {}
+        before, self._shares = self._shares, {}
         for uid, card in document.pods.items():
             known = before.get(uid, {})
             if rows := {f"{row.container} {row.gpu}": row for row in card.shares}:
-                self._points[uid] = {key: _with_point(known.get(key), now, row) for key, row in rows.items()}
+                self._shares[uid] = {key: _with_share(known.get(key), now, row) for key, row in rows.items()}
+        gpus, self._gpus = self._gpus, {}
+        for node in document.nodes.values():
+            for gpu in node.gpus:
+                if gpu.used_mib is not None or gpu.busy_percent is not None:
+                    self._gpus[gpu.uuid] = readings = gpus.get(gpu.uuid) or _Readings()
+                    readings.add(UsePoint(now, gpu.used_mib, gpu.busy_percent))
 
-    def since(self, moment: float) -> UsePoints:
-        """The points after this moment."""
+    def since(self, moment: float) -> Mapping[str, UsePoints]:
+        """The points after this moment, by UID of the pod."""
         found: dict[str, dict[str, list[UsePoint]]] = {}
-        for uid, shares in self._points.items():
-            for key, points in shares.items():
-                if points and points[-1].at > moment:
-                    found.setdefault(uid, {})[key] = [point for point in points if point.at > moment]
+        for uid, shares in self._shares.items():
+            for key, readings in shares.items():
+                if readings.recent and readings.recent[-1].at > moment:
+                    found.setdefault(uid, {})[key] = [point for point in readings.recent if point.at > moment]
         return found
 
+    def recent(self, uid: str) -> UsePoints:
+        """The last minutes of the shares of a pod."""
+        return {key: list(readings.recent) for key, readings in self._shares.get(uid, {}).items()}
 
-def _with_point(points: deque[UsePoint] | None, now: float, row: ShareCard) -> deque[UsePoint]:
-    points = deque(maxlen=MAX_USE_POINTS) if points is None else points
+    def of_pod(self, uid: str) -> UsePoints:
+        """All that is kept of its shares."""
+        return {key: readings.all() for key, readings in self._shares.get(uid, {}).items()}
+
+    def of_gpu(self, uuid: str) -> list[UsePoint]:
+        """All that is kept of what all processes on it use together."""
+        return self._gpus[uuid].all() if uuid in self._gpus else []
+
+
+def _with_share(readings: _Readings | None, now: float, row: ShareCard) -> _Readings:
+    readings = readings or _Readings()
     if row.used_mib is not None or row.busy_percent is not None:
-        points.append(UsePoint(now, row.used_mib, row.busy_percent))
-    return points
+        limit = row.most_mib if row.limit_mib is None else row.limit_mib
+        readings.add(UsePoint(now, row.used_mib, row.busy_percent, limit, row.peak_mib))
+    return readings
 
 
 class AllocationPoint(NamedTuple):

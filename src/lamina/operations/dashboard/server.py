@@ -12,8 +12,9 @@ from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
 
 from aiohttp import web
 
-from lamina.operations.dashboard.answers import BEAT_S, HEADERS, PageEvents, page_file
+from lamina.operations.dashboard.answers import BEAT_S, HEADERS, PageEvents, details_answer, page_file
 from lamina.operations.dashboard.board import Board
+from lamina.operations.dashboard.details import DetailReader
 from lamina.operations.dashboard.forms import MAX_BYTES, answered, replayed
 from lamina.ports.clock import Clock, within
 from lamina.ports.listener import Address, listening
@@ -25,9 +26,12 @@ _Handler = Callable[[web.Request], Awaitable[web.StreamResponse]]
 class DashboardServer:
     """Serves one board. The token is new for each. `namespace` is the one whose pods "My pods" shows first."""
 
-    def __init__(self, board: Board, clock: Clock, *, namespace: str = "default", token: str = "") -> None:
+    def __init__(
+        self, board: Board, clock: Clock, details: DetailReader, *, namespace: str = "default", token: str = ""
+    ) -> None:
         self.board = board
         self._clock = clock
+        self._details = details
         self._namespace = namespace
         self._token = token or secrets.token_urlsafe(24)
         self._hosts: frozenset[str] = frozenset()
@@ -38,6 +42,9 @@ class DashboardServer:
         app = web.Application(middlewares=[self._guard], client_max_size=MAX_BYTES)
         app.router.add_get("/{token}/events", self._events)
         app.router.add_get("/{token}/fits", self._fits)
+        app.router.add_get("/{token}/pod", self._pod)
+        app.router.add_get("/{token}/gpu", self._gpu)
+        app.router.add_get("/{token}/use", self._use)
         app.router.add_post("/{token}/replay", replayed)
         app.router.add_get("/{token}/{name:[a-z.]*}", page_file)
         async with listening("the dashboard", app, Address(HOST, port)) as address:
@@ -65,6 +72,15 @@ class DashboardServer:
 
     async def _fits(self, request: web.Request) -> web.StreamResponse:
         return await answered(request.query, self.board.objects, self._namespace)
+
+    async def _pod(self, request: web.Request) -> web.StreamResponse:
+        return details_answer(await self._details.pod(request.query.get("uid", "")))
+
+    async def _gpu(self, request: web.Request) -> web.StreamResponse:
+        return details_answer(await self._details.gpu(request.query.get("uuid", "")))
+
+    async def _use(self, request: web.Request) -> web.StreamResponse:
+        return details_answer(self._details.use(request.query.get("pods", "").split(",")))
 
     async def _events(self, request: web.Request) -> web.StreamResponse:
         """Server-sent events: `change` with what is new, `beat` when nothing is."""

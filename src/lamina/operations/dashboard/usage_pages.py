@@ -2,13 +2,13 @@
 
 import asyncio
 from collections.abc import Sequence
-from urllib.parse import urlsplit
 
 import aiohttp
 
-from lamina.errors import BadInput, Outside
+from lamina.errors import Outside
 from lamina.operations.dashboard.board import Board
 from lamina.ports.clock import Clock
+from lamina.ports.prometheus import checked_address
 from lamina.report.cluster_use import ClusterUse
 
 EVERY_S = 5.0
@@ -23,8 +23,7 @@ class UsagePages:
 
     def __init__(self, addresses: Sequence[str], clock: Clock, board: Board) -> None:
         for address in addresses:
-            if not _is_address(address):
-                raise BadInput(f"--metrics must be an address such as http://127.0.0.1:9394/metrics, got {address!r}")
+            checked_address(address, where="--metrics", example="http://127.0.0.1:9394/metrics")
         self._addresses = addresses
         self._clock = clock
         self._board = board
@@ -78,11 +77,3 @@ def _use_in(page: str) -> ClusterUse:
     except (ValueError, KeyError, IndexError) as error:
         raise Outside(f"it is not a page of metrics: {error}") from error
     return use
-
-
-def _is_address(text: str) -> bool:
-    try:
-        parts = urlsplit(text)
-        return parts.scheme in ("http", "https") and bool(parts.hostname)
-    except ValueError:
-        return False

@@ -11,8 +11,9 @@ from typing import NamedTuple
 
 from aiohttp import web
 
-from lamina.operations.dashboard.answers import BEAT_S, HEADERS, PageEvents, page_file
+from lamina.operations.dashboard.answers import BEAT_S, HEADERS, PageEvents, details_answer, page_file
 from lamina.operations.dashboard.board import Board, Posted
+from lamina.operations.dashboard.details import DetailReader, MayList
 from lamina.operations.dashboard.forms import answered
 from lamina.operations.dashboard.viewers import DashboardViewers, ViewerAccess, namespaces_of, visible
 from lamina.ports.caller_reviews import CallerVerdict, bearer_token
@@ -36,8 +37,9 @@ class _View(NamedTuple):
 class ViewerServer:
     """Serves one board."""
 
-    def __init__(self, board: Board, clock: Clock, viewers: DashboardViewers) -> None:
+    def __init__(self, board: Board, clock: Clock, viewers: DashboardViewers, details: DetailReader) -> None:
         self._board = board
+        self._details = details
         self._clock = clock
         self._viewers = viewers
         self._streams = 0
@@ -48,6 +50,9 @@ class ViewerServer:
         app.router.add_get("/readyz", self._ready)
         app.router.add_get("/events", self._events)
         app.router.add_get("/fits", self._fits)
+        app.router.add_get("/pod", self._pod)
+        app.router.add_get("/gpu", self._gpu)
+        app.router.add_get("/use", self._use)
         app.router.add_get("/{name:[a-z.]*}", _headed_file)
         return app
 
@@ -78,6 +83,36 @@ class ViewerServer:
             return web.Response(status=400, text=sentence, headers=HEADERS)
         objects = self._board.objects
         return await answered(request.query, objects and objects._replace(quotas=[]), "default")
+
+    async def _pod(self, request: web.Request) -> web.Response:
+        asked = request.query.get("uid", "")
+        return await self._answered(request, lambda access, may: self._details.pod(asked, access, may))
+
+    async def _gpu(self, request: web.Request) -> web.Response:
+        asked = request.query.get("uuid", "")
+        return await self._answered(request, lambda access, may: self._details.gpu(asked, access, may))
+
+    async def _use(self, request: web.Request) -> web.Response:
+        asked = request.query.get("pods", "").split(",")
+
+        async def use(access: ViewerAccess, _: MayList) -> object:
+            return self._details.use(asked, access)
+
+        return await self._answered(request, use)
+
+    async def _answered(
+        self, request: web.Request, answer: Callable[[ViewerAccess, MayList], Awaitable[object]]
+    ) -> web.Response:
+        """What a viewer gets of one pod or GPU."""
+        token = _token(request)
+        access = await self._viewers.access(token, namespaces_of(self._board.current.document))
+        if isinstance(access, CallerVerdict):
+            return web.Response(status=access.status, text=access.reason, headers=HEADERS)
+
+        async def may(namespace: str) -> bool:
+            return await self._viewers.may_list_events(token, namespace)
+
+        return details_answer(await answer(access, may))
 
     async def _events(self, request: web.Request) -> web.StreamResponse:
         token = _token(request)

@@ -19,7 +19,7 @@ from lamina.operations.dashboard.document import ClusterDocument, GpuCard, GpuPa
 from lamina.operations.dashboard.history import AllocationPoint
 from lamina.ports.caller_reviews import BUSY, MAX_KEPT, UNAVAILABLE, UNKNOWN, CallerVerdict, may, user_of
 from lamina.ports.clock import Clock
-from lamina.ports.kube import INVENTORIES, PODS, Kube, Object, Resource
+from lamina.ports.kube import EVENTS, INVENTORIES, PODS, Kube, Object, Resource
 
 log = logging.getLogger(__name__)
 
@@ -77,6 +77,15 @@ class DashboardViewers:
             return UNAVAILABLE
         finally:
             self._waiting -= 1
+
+    async def may_list_events(self, token: str, namespace: str) -> bool:
+        """Whether the viewer with this token may list events there; no where the API server does not say so."""
+        try:
+            viewer = await self._viewer(token)
+            return viewer is not None and await self._may(viewer, EVENTS, namespace)
+        except Outside as error:
+            log.warning("A viewer of the dashboard cannot be checked: %s", error)
+            return False
 
     async def _viewer(self, token: str) -> _Viewer | None:
         key = hashlib.sha256(token.encode(errors="replace")).digest()
