@@ -12,6 +12,7 @@ ALLOWED = {
     "lamina/enforcement": "limits and usage files are mapped and locked as the facade does in containers",
     "lamina/native.py": "finds the compiled parts next to the package",
     "lamina/install/chart.py": "reads the chart next to the package",
+    "lamina/operations/dashboard/answers.py": "finds the files of the page next to the package",
     "lamina/operations/verify/machine.py": "makes folders for the programs under test",
     "lamina/operations/verify/tenant.py": "is a program under test, which reads what a container shows",
     "lamina/operations/verify/views.py": "looks for nvidia-smi, which it starts",

@@ -10,6 +10,7 @@ from tests.words import avoided
 ROOT = Path(__file__).resolve().parents[2]
 QUOTED = {("lab/src/lamina_lab/kubelet/device_manager/plugins.py", "Cancelled")}  # a status code of gRPC
 LISTS = {"tests/words.py", "tests/house/test_language.py"}
+OF_OTHERS = "src/lamina/operations/dashboard/page/lib/"
 GENERATED = ("_pb2.py", "_pb2.pyi", "_pb2_grpc.py")
 
 
@@ -23,6 +24,7 @@ def texts() -> dict[str, str]:
         name: (ROOT / name).read_text(errors="replace")
         for name in names
         if (ROOT / name).is_file() and name not in LISTS and not name.endswith(GENERATED)
+        if not name.startswith(OF_OTHERS)
     }
 
 

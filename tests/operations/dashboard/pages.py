@@ -28,6 +28,23 @@ class Page:
     async def until(self, script: str, *arguments: Any) -> Any:
         return await until(lambda: self.run(script, *arguments), f"{script}, {arguments}")
 
+    async def go(self, address: str) -> None:
+        """Open a view by what follows `#/`, as from a bookmark."""
+        await asyncio.to_thread(self.driver.get, "about:blank")
+        await asyncio.to_thread(self.driver.get, f"{self.address}#/{address}")
+
+    async def back(self) -> None:
+        await asyncio.to_thread(self.driver.back)
+
+    async def type(self, selector: str, text: str) -> None:
+        """Type into this element, instead of what is there."""
+        await self.run("document.querySelector(arguments[0]).select()", selector)
+        await self.keys(*(text or "\ue017"))  # Delete
+
+    async def choose(self, selector: str, value: str) -> None:
+        script = "(() => { const made = document.querySelector(arguments[0]); made.value = arguments[1];"
+        await self.run(f"{script} made.dispatchEvent(new Event('change', {{ bubbles: true }})); }})()", selector, value)
+
     async def status(self, start: str) -> None:
         """Wait until the status starts with these words."""
         await self.until("document.querySelector('#status').textContent.startsWith(arguments[0])", start)
@@ -63,7 +80,7 @@ def running(name: str, memory_mib: int = 4000, *, most_mib: int = 0) -> PodCard:
 
 def small(name: str = "web") -> ClusterDocument:
     """A pod with a quarter of a GPU, and one that waits."""
-    part = GpuPart(pod="u1", name=f"team/{name}", memory_mib=4000, cores=50)
+    part = GpuPart(pod="u1", name=f"team/{name}", namespace="team", memory_mib=4000, cores=50)
     waits = PodCard(
         namespace="team", name="big", state="pending", reason="node n: needs 99999 MiB", ways_out=("Use `less`.",)
     )

@@ -104,6 +104,7 @@ async def test_a_file_is_replayed_on_the_page(page: Page, tmp_path: Path) -> Non
     file = tmp_path / "dump.json"
     file.write_bytes(dump(half("runs", "n"), half("waits")))
     page.board.post(small())
+    await page.go("what-if")
     await page.status("Live")
     field = await asyncio.to_thread(page.driver.find_element, "css selector", "#dump")
     await asyncio.to_thread(field.send_keys, str(file))

@@ -4,11 +4,13 @@ import asyncio
 import contextlib
 import socket
 from collections.abc import AsyncIterator
+from pathlib import Path
 
 import aiohttp
 import pytest
 
 from lamina.errors import BadInput
+from lamina.operations import dashboard
 from lamina.operations.dashboard.answers import BEAT_S
 from lamina.operations.dashboard.board import Board
 from lamina.operations.dashboard.document import ClusterDocument, PodCard, ShareCard
@@ -19,10 +21,8 @@ from tests.operations.dashboard.servers import server_of
 from tests.operations.dashboard.uses import use_of
 from tests.waiting import until
 
-FILES = (
-    "", "page.js", "events.js", "elements.js", "order.js", "filling.js", "figures.js", "nodes.js", "health.js",
-    "pods.js", "mine.js", "chart.js", "details.js", "allocation.js", "whatif.js", "replay.js", "style.css", "icon.svg",
-)  # fmt: skip
+PAGE = Path(dashboard.__file__).with_name("page")
+FILES = ("", *sorted(path.relative_to(PAGE).as_posix() for path in PAGE.rglob("*") if path.is_file()))
 
 
 class Served:

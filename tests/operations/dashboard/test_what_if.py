@@ -110,6 +110,7 @@ async def test_the_server_answers_who_has_the_token() -> None:
 async def test_the_form_is_answered_by_keyboard(page: Page) -> None:
     page.board.objects = await objects()
     page.board.post(small())
+    await page.go("what-if")
     await page.status("Live")
     await page.run("document.querySelector('#fits-memory').focus()")
     await page.keys("4000\ue007")
@@ -125,6 +126,7 @@ async def test_the_form_is_answered_by_keyboard(page: Page) -> None:
 @pytest.mark.skipif(bool(missing_browser()), reason=missing_browser())
 async def test_a_question_without_a_connection_is_answered_by_that(page: Page) -> None:
     page.board.post(small())
+    await page.go("what-if")
     await page.status("Live")
     await asyncio.to_thread(page.driver.execute_cdp_cmd, "Network.enable", {})
     await asyncio.to_thread(page.driver.execute_cdp_cmd, "Network.setBlockedURLs", {"urls": ["*fits*"]})

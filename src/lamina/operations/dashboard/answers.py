@@ -17,14 +17,8 @@ FIRST_PODS = 500
 BEAT_S = 5.0
 """A page that hears nothing for three times as long counts the command as lost."""
 _PAGE = Path(__file__).with_name("page")
-_SCRIPTS = (
-    "page.js", "events.js", "elements.js", "order.js", "patches.js", "filling.js", "figures.js", "nodes.js",
-    "health.js", "pods.js", "mine.js", "chart.js", "details.js", "allocation.js", "whatif.js", "replay.js",
-)  # fmt: skip
-_FILES = {
-    "": "index.html",
-    **{name: name for name in ("style.css", "icon.svg", *_SCRIPTS)},
-}
+_FILES = {path.relative_to(_PAGE).as_posix(): path for path in _PAGE.rglob("*") if path.is_file()}
+_FILES[""] = _PAGE / "index.html"
 HEADERS = {
     "Content-Security-Policy": "default-src 'self'; base-uri 'none'; form-action 'none'; frame-ancestors 'none'",
     "Cross-Origin-Opener-Policy": "same-origin",
@@ -86,7 +80,7 @@ def details_answer(found: object) -> web.Response:
 
 
 async def page_file(request: web.Request) -> web.StreamResponse:
-    name = _FILES.get(request.match_info["name"])
-    if name is None:
+    path = _FILES.get(request.match_info["name"])
+    if path is None:
         raise web.HTTPNotFound
-    return web.FileResponse(_PAGE / name)
+    return web.FileResponse(path)

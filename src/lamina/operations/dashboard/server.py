@@ -24,7 +24,7 @@ _Handler = Callable[[web.Request], Awaitable[web.StreamResponse]]
 
 
 class DashboardServer:
-    """Serves one board. The token is new for each. `namespace` is the one whose pods "My pods" shows first."""
+    """Serves one board. The token is new for each. `namespace` is that of "My pods"."""
 
     def __init__(
         self, board: Board, clock: Clock, details: DetailReader, *, namespace: str = "default", token: str = ""
@@ -46,7 +46,7 @@ class DashboardServer:
         app.router.add_get("/{token}/gpu", self._gpu)
         app.router.add_get("/{token}/use", self._use)
         app.router.add_post("/{token}/replay", replayed)
-        app.router.add_get("/{token}/{name:[a-z.]*}", page_file)
+        app.router.add_get("/{token}/{name:[A-Za-z_./]*}", page_file)
         async with listening("the dashboard", app, Address(HOST, port)) as address:
             self._hosts = frozenset(f"{host}:{address.port}" for host in (HOST, "localhost"))
             try:

@@ -53,7 +53,7 @@ class ViewerServer:
         app.router.add_get("/pod", self._pod)
         app.router.add_get("/gpu", self._gpu)
         app.router.add_get("/use", self._use)
-        app.router.add_get("/{name:[a-z.]*}", _headed_file)
+        app.router.add_get("/{name:[A-Za-z_./]*}", _headed_file)
         return app
 
     async def serve(

@@ -4,7 +4,7 @@ const AGAIN_MS = 2000;
 const ENDED = "The command has ended. Start `lamina dashboard` again and open the address that it prints.";
 let token = ""; // Only in memory: it is gone when the page is.
 
-// Calls `hear` with the kind and the data of each event, and `show` with what is wrong.
+// Calls `hear` with the kind and the data of each event, or that the viewer is signed out, and `show` with what is wrong.
 export async function listen(hear, show) {
   for (;;) {
     const response = await ask("events");
@@ -16,6 +16,7 @@ export async function listen(hear, show) {
       show(ENDED);
       return;
     } else if (response.status === 401) {
+      hear("signed out", null);
       show("Sign in to see the cluster.");
       await signIn(token ? await response.text() : "");
       continue;

@@ -1,46 +1,43 @@
 // The health of a GPU over the last hours, as a strip and in words.
 
-import { list, make } from "./elements.js";
+import { time } from "./formats.js";
+import { html } from "./rendering.js";
 
 const MAX_LINES = 3;
 const COLORS = { healthy: "var(--good-strip)", unhealthy: "var(--bad-strip)", unknown: "var(--track)" };
 const KEPT_S = 6 * 3600;
-const EVERY_MS = 60_000;
-const shown = new WeakMap(); // The spans of each strip.
 
-export function drawHealth(spans) {
-  if (!spans.length) return [];
-  const strip = make("div", { class: "health", role: "img" });
-  shown.set(strip, spans);
-  paint(strip);
-  const lines = spans.map((span, at) => [span, spans[at + 1]]).filter(([span]) => span.state !== "healthy");
-  const past = lines.filter(([, next]) => next).slice(-MAX_LINES).map(([span, next]) => sentence(span, next));
-  return [strip, ...(past.length ? [list(past)] : [])];
+// `now` is in seconds since the epoch. Strips grow with it, also when nothing happens.
+export function Health({ spans, now = Date.now() / 1000 }) {
+  if (!spans.length) return null;
+  const past = spans.map((span, at) => [span, spans[at + 1]])
+    .filter(([span, next]) => next && span.state !== "healthy").slice(-MAX_LINES);
+  const words = sentence(spans, now);
+  return html`
+    <div class="health" role="img" aria-label=${words} title=${words} style=${`background: ${gradient(spans, now)}`}></div>
+    ${past.length ? html`<ul class="lines">${past.map(([span, next]) => html`<li>${line(span, next)}</li>`)}</ul>` : null}`;
 }
 
-// Strips grow with the time, also when nothing happens.
-setInterval(() => document.querySelectorAll(".health").forEach(paint), EVERY_MS);
+function bounds(spans, now) {
+  const end = Math.max(now, spans.at(-1).since + 1);
+  return [Math.max(spans[0].since, end - KEPT_S), end];
+}
 
-function paint(strip) {
-  const spans = shown.get(strip);
-  const end = Math.max(Date.now() / 1000, spans.at(-1).since + 1);
-  const start = Math.max(spans[0].since, end - KEPT_S);
+function gradient(spans, now) {
+  const [start, end] = bounds(spans, now);
   const part = (moment) => `${(100 * Math.max(0, moment - start) / (end - start)).toFixed(2)}%`;
   const stops = spans.map((span, at) =>
     `${COLORS[span.state] ?? COLORS.unknown} ${part(span.since)} ${at + 1 < spans.length ? part(spans[at + 1].since) : "100%"}`);
-  strip.style.background = `linear-gradient(to right, ${stops.join(", ")})`;
-  const bad = spans.filter((span) => span.state === "unhealthy").length;
-  const words = `Health since ${time(start)}: ${bad ? `unhealthy ${bad === 1 ? "once" : `${bad} times`}` : "never unhealthy"}, `
-    + `now ${spans.at(-1).state}`;
-  strip.setAttribute("aria-label", words);
-  strip.title = words;
+  return `linear-gradient(to right, ${stops.join(", ")})`;
 }
 
-function sentence(span, next) {
+function sentence(spans, now) {
+  const bad = spans.filter((span) => span.state === "unhealthy").length;
+  return `Health since ${time(bounds(spans, now)[0])}: ${bad ? `unhealthy ${bad === 1 ? "once" : `${bad} times`}` : "never unhealthy"}, `
+    + `now ${spans.at(-1).state}`;
+}
+
+function line(span, next) {
   const state = span.state === "unhealthy" ? "Unhealthy" : "Not known";
   return `${state} from ${time(span.since)} to ${time(next.since)}: ${span.reason}`;
-}
-
-function time(seconds) {
-  return new Date(1000 * seconds).toLocaleTimeString([], { hour: "2-digit", minute: "2-digit", second: "2-digit" });
 }

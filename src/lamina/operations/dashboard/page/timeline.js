@@ -1,0 +1,85 @@
+// A chart over time with axes and a cursor, drawn by uPlot, and its figures as text for who does not see it.
+
+import { time } from "./formats.js";
+import { Component, html } from "./rendering.js";
+
+const DARK = window.matchMedia("(prefers-color-scheme: dark)");
+
+function heightFor(width) {
+  return Math.round(Math.max(200, Math.min(340, 0.25 * width)));
+}
+
+function moment(seconds) {
+  return new Date(1000 * seconds).toLocaleTimeString([], { hour: "2-digit", minute: "2-digit" });
+}
+
+// `times` are seconds since the epoch, `series` lines as { title, values, color, dash }, with null for what is not
+// known; `text` names a value, `tick` one at the axis, `top` is the value at the top, or null for that of the highest.
+export class Timeline extends Component {
+  componentDidMount() {
+    this.observer = new ResizeObserver(([entry]) => this.fit(entry.contentRect.width));
+    this.observer.observe(this.place);
+    DARK.addEventListener("change", this.redraw);
+    this.redraw();
+  }
+
+  componentDidUpdate(before) {
+    const shape = ({ series, top }) => JSON.stringify([series.map(({ title, color, dash }) => [title, color, dash]), top]);
+    if (shape(before) === shape(this.props)) this.chart.setData(this.data());
+    else this.redraw();
+  }
+
+  componentWillUnmount() {
+    DARK.removeEventListener("change", this.redraw);
+    this.observer.disconnect();
+    this.chart?.destroy();
+  }
+
+  data() {
+    return [this.props.times, ...this.props.series.map(({ values }) => values)];
+  }
+
+  fit(width) {
+    if (width > 0 && this.chart && Math.round(width) !== this.chart.width) this.chart.setSize({ width: Math.round(width), height: heightFor(width) });
+  }
+
+  redraw = () => {
+    this.chart?.destroy();
+    const { series, top = null, text } = this.props;
+    const colors = getComputedStyle(this.place);
+    const color = (name) => colors.getPropertyValue(name).trim();
+    const axis = { stroke: color("--quiet"), grid: { stroke: color("--line"), width: 1 }, ticks: { show: false }, font: "12px system-ui, sans-serif" };
+    this.chart = new window.uPlot({
+      width: Math.max(100, Math.round(this.place.clientWidth)),
+      height: heightFor(this.place.clientWidth),
+      scales: { y: { range: (_, least, most) => [0, top ?? Math.max(1, most * 1.1)] } },
+      axes: [{ ...axis, space: 80, size: 28, values: (_, moments) => moments.map(moment) }, { ...axis, size: 56, values: (_, values) => values.map(this.props.tick ?? text) }],
+      series: [{}, ...series.map(({ title, color: name, dash }) => ({
+        label: title, stroke: color(name), width: 2, dash, value: (_, value) => (value === null ? "not known" : text(value)),
+        paths: window.uPlot.paths.stepped({ align: 1 }), points: { show: false },
+      }))],
+      cursor: { y: false, points: { size: 6 } },
+      legend: { show: false },
+    }, this.data(), this.place);
+    this.chart.root.setAttribute("aria-hidden", "true");
+  };
+
+  render({ times, series, text, label }) {
+    const since = times.length ? `, since ${time(times[0])}` : "";
+    return html`
+      <figure class="timeline">
+        <div ref=${(place) => { this.place = place ?? this.place; }}></div>
+        <figcaption>${label}${since}</figcaption>
+        <ul class="keys">${series.map((each) => html`
+          <li key=${each.title}><span class="key" style=${`--color: var(${each.color})`} data-dash=${each.dash ? "" : null} aria-hidden="true"></span>
+            ${" "}${each.title}: ${extremes(each.values, text)}</li>`)}</ul>
+      </figure>`;
+  }
+}
+
+function extremes(values, text) {
+  const found = values.filter((value) => value !== null);
+  if (!found.length) return "not known";
+  const last = values.at(-1);
+  return `now ${last === null ? "not known" : text(last)}, least ${text(Math.min(...found))}, most ${text(Math.max(...found))}`;
+}

@@ -1,0 +1,76 @@
+// Every GPU of the cluster as a cell: what is granted and to whom, what is used, and its health.
+
+import { change, link } from "../address.js";
+import { commonStart, counted, ending } from "../formats.js";
+import { Choice, Search } from "../parts.js";
+import { Component, html, memo } from "../rendering.js";
+import { Cell } from "./cell.js";
+import { GROUPS, STATES, grouped, shown } from "./map_groups.js";
+import { Legend } from "./map_legend.js";
+import { keepOneStop, moveFocus } from "./map_keys.js";
+import { Tip } from "./map_tip.js";
+
+const COLORS = [["namespace", "namespace"], ["workload", "workload"]];
+const SIZES = [["large", 48], ["medium", 800]]; // Up to so many GPUs; more are small.
+const LETTERS = { large: 6, medium: 3.2, small: 1.3 }; // Of the name of a node, for each GPU in a row.
+
+export class MapView extends Component {
+  state = { pointed: null };
+
+  componentDidMount() {
+    keepOneStop(this.base.parentElement);
+  }
+
+  componentDidUpdate() {
+    keepOneStop(this.base.parentElement);
+  }
+
+  point = (event) => {
+    const cell = event.target.closest?.(".cell") ?? null;
+    if (cell !== this.state.pointed) this.setState({ pointed: cell });
+  };
+
+  leave = () => this.setState({ pointed: null });
+
+  render({ known, address: { query } }, { pointed }) {
+    const color = query.color === "workload" ? "workload" : "namespace";
+    const nodes = shown(known, query);
+    const gpus = nodes.reduce((sum, { gpus: found }) => sum + found.length, 0);
+    const [size] = SIZES.find(([, most]) => gpus <= most) ?? ["small"];
+    const columns = Math.min(8, Math.max(1, ...nodes.map(({ gpus: found }) => found.length)));
+    return html`
+      <h1>Map</h1>
+      <form class="fields" role="search" onSubmit=${(event) => event.preventDefault()}>
+        <${Search} id="words" label="Nodes, GPUs and pods whose name contains" value=${query.q} type=${(q) => change({ q }, { typing: true })} />
+        <${Choice} id="state" label="Show" value=${query.state} options=${STATES} choose=${(state) => change({ state })} />
+        <${Choice} id="group" label="Group by" value=${query.group} options=${GROUPS} choose=${(group) => change({ group })} />
+        <${Choice} id="color" label="Color by" value=${query.color} options=${COLORS} choose=${(each) => change({ color: each })} />
+        <output id="shown" for="words state">${counted(nodes.length, "node")}, ${counted(gpus, "GPU")}</output>
+      </form>
+      <${Legend} known=${known} color=${color} />
+      <div class="map" data-size=${size} style=${`--columns: ${columns}`} onKeyDown=${moveFocus} onMouseOver=${this.point}
+        onFocusIn=${this.point} onFocusOut=${this.leave} onMouseLeave=${this.leave}>
+        ${grouped(nodes, query.group).map((group) => html`
+          <${Group} key=${group.title} ...${group} known=${known} color=${color} letters=${Math.max(8, Math.floor(columns * LETTERS[size]))} />`)}
+        ${gpus ? null : html`<p class="panel">${known.cluster.gpus ? "No GPU matches." : "No node with GPUs has reported yet."}</p>`}
+      </div>
+      <${Tip} cell=${pointed} known=${known} />`;
+  }
+}
+
+function Group({ title, nodes, known, color, letters }) {
+  const start = commonStart(nodes.map(({ card }) => card.name));
+  const gpus = nodes.reduce((sum, { gpus: found }) => sum + found.length, 0);
+  return html`
+    <section class="map-group" aria-label=${title}>
+      ${title === "All nodes" ? null : html`<h2>${title} <span class="quiet">${counted(nodes.length, "node")}, ${counted(gpus, "GPU")}</span></h2>`}
+      <ul class="tiles">${nodes.map(({ card, gpus: found }) => html`
+        <${Tile} key=${card.name} card=${card} gpus=${found} name=${ending(card.name.slice(start), letters)} known=${known} color=${color} />`)}</ul>
+    </section>`;
+}
+
+const Tile = memo(({ card, gpus, name, known, color }) => html`
+  <li class="tile" data-state=${card.ready ? (card.cordoned ? "cordoned" : null) : "not-ready"}>
+    <a class="name" href=${link("node", [card.name])} tabindex="-1" aria-label=${`Node ${card.name}`} title=${card.name}>${name}</a>
+    <span class="cells">${gpus.map((gpu) => html`<${Cell} key=${gpu.uuid} gpu=${gpu} node=${card} known=${known} color=${color} />`)}</span>
+  </li>`);
