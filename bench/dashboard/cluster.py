@@ -10,34 +10,43 @@ from lamina.operations.dashboard.document import (
     ShareCard,
 )
 
-GPUS, SHARES, WAITING, REASONS = 8, 2, 10_000, 5
+GPUS, SHARES, WAITING, REASONS = 8, 2, 4_000, 5
 
 
 def cluster(nodes: int, generation: int = 0, *, changed: int, waiting: int) -> ClusterDocument:
-    """Pods of `changed` nodes, the first ones, have a name of this generation."""
+    """More is granted of the first GPU of `changed` nodes, the first ones, with each generation."""
     cards: dict[str, NodeCard] = {}
     pods: dict[str, PodCard] = {}
     for number in range(nodes):
         name = f"node-{number}"
-        suffix = f"-{generation}" if number < changed else ""
-        gpus = [_gpu(number, index, suffix) for index in range(GPUS)]
+        gpus = [_gpu(number, index, generation if number < changed and not index else 0) for index in range(GPUS)]
         cards[name] = NodeCard(name=name, driver="580.65.06", gpus=tuple(gpus))
         pods |= {part.pod: _running(name, gpu, part) for gpu in gpus for part in gpu.parts}
     pods |= {f"w{number}": _waiting(number) for number in range(waiting)}
-    figures = ClusterFigures(nodes=nodes, gpus=GPUS * nodes, waiting_pods=waiting)
+    granted = sum(gpu.taken_mib for card in cards.values() for gpu in card.gpus)
+    figures = ClusterFigures(
+        nodes=nodes, gpus=GPUS * nodes, waiting_pods=waiting, running_pods=SHARES * GPUS * nodes,
+        # Of one GPU, so that a change of one can be seen in it.
+        memory_mib=16_000, granted_mib=granted - 8000 * (GPUS * nodes - 1),
+    )  # fmt: skip
     return ClusterDocument(cluster=figures, nodes=cards, pods=pods)
 
 
-def _gpu(node: int, index: int, suffix: str) -> GpuCard:
+def _gpu(node: int, index: int, generation: int) -> GpuCard:
     parts = tuple(
         GpuPart(
-            pod=f"{node}-{index}-{share}", name=f"team/pod-{node}-{index}-{share}{suffix}", memory_mib=4000, cores=25
+            pod=f"{node}-{index}-{share}",
+            name=f"team-{share}/pod-{node}-{index}-{share}",
+            namespace=f"team-{share}",
+            memory_mib=4000 + 128 * generation // SHARES,
+            cores=25,
         )
         for share in range(SHARES)
     )
     return GpuCard(
         uuid=f"GPU-{node}-{index}", index=index, model="Tesla T4", memory_mib=16000, capacity_mib=16000,
-        cores_capacity=100, slots=10, mode="quota", taken_mib=8000, taken_cores=50, taken_slots=2, parts=parts,
+        cores_capacity=100, slots=10, mode="quota", taken_mib=8000 + 128 * generation, taken_cores=50, taken_slots=2,
+        parts=parts,
     )  # fmt: skip
 
 
@@ -47,8 +56,8 @@ def _running(node: str, gpu: GpuCard, part: GpuPart) -> PodCard:
         most_mib=part.memory_mib, physical_mib=part.memory_mib, cores=part.cores,
     )  # fmt: skip
     return PodCard(
-        namespace="team", name=part.name.removeprefix("team/"), state="running", phase="Running", node=node,
-        shares=(share,),
+        namespace=part.namespace, name=part.name.removeprefix(f"{part.namespace}/"), state="running", phase="Running",
+        node=node, shares=(share,),
     )  # fmt: skip
 
 
