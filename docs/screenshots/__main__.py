@@ -1,43 +1,23 @@
-"""Start a lab, put pods on it, and save pictures of its dashboard, of commands and of charts in docs/images."""
+"""Start labs, put pods on them, and save pictures of commands, of the dashboard and of charts in docs/images."""
 
+import argparse
 import asyncio
-import contextlib
-import os
-import subprocess
 import sys
 import tempfile
-from collections.abc import Iterator
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 import yaml
 
-from docs.screenshots import charts, terminal
+from docs.screenshots import charts, dashboard, terminal
+from docs.screenshots.labs import lab
 from lamina.ports.kube import DEPLOYMENTS, PODS
 from lamina.ports.kube.client import connect
-from tests.browser import browser, missing_browser, use_scheme
-from tests.waiting import until, wait_until
-
-if TYPE_CHECKING:
-    from selenium.webdriver import Chrome
+from tests.browser import browser, missing_browser
+from tests.waiting import until
 
 IMAGES = Path(__file__).resolve().parents[1] / "images"
 MANIFEST = Path(__file__).with_name("workloads.yaml")
 PODS_IN_ALL, PODS_PENDING = 9, 2
-READINGS = 20
-"""How many readings the charts have, one each 5 seconds."""
-
-
-@contextlib.contextmanager
-def lab(folder: Path) -> Iterator[Path]:
-    """The kubeconfig of a lab with two nodes of two GPUs."""
-    environment = os.environ | {"LAMINA_LABS": str(folder)}
-    lamina = [sys.executable, "-m", "lamina"]
-    subprocess.run([*lamina, "lab", "up", "--nodes", "2", "--name", "shot"], env=environment, check=True)
-    try:
-        yield folder / "shot" / "kubeconfig"
-    finally:
-        subprocess.run([*lamina, "lab", "down", "--name", "shot"], env=environment, check=True)
 
 
 async def fill(kubeconfig: Path) -> None:
@@ -57,19 +37,6 @@ async def fill(kubeconfig: Path) -> None:
         await kube.close()
 
 
-@contextlib.contextmanager
-def dashboard(kubeconfig: Path) -> Iterator[str]:
-    """The address of a dashboard."""
-    environment = os.environ | {"LAMINA_LABS": str(kubeconfig.parents[1])}
-    command = [sys.executable, "-m", "lamina", "lab", "dashboard", "--name", "shot"]
-    with subprocess.Popen(command, stdout=subprocess.PIPE, text=True, env=environment) as process:
-        assert process.stdout is not None
-        try:
-            yield process.stdout.readline().split()[-1]
-        finally:
-            process.terminate()
-
-
 def save_commands(kubeconfig: Path) -> None:
     """The pictures of commands in a terminal, once the agents have measured what pods use."""
     own = {"KUBECONFIG": str(kubeconfig)}
@@ -82,40 +49,36 @@ def save_commands(kubeconfig: Path) -> None:
     terminal.save(IMAGES / "terminal" / "fits.svg", "What would fit", fits)
 
 
-def save(driver: "Chrome", address: str) -> None:
-    """The pictures of both views."""
-    driver.get(address)
-    in_use = "return [...document.querySelectorAll('.used')].some((each) => each.offsetWidth > 20)"
-    wait_until(lambda: driver.execute_script(in_use))
-    _in_both_schemes(driver, "dashboard")
-    driver.execute_script("location.hash = '#pods'")
-    read = (
-        "return document.body.innerText.includes('Out of GPU memory.') && [...document.querySelectorAll('.line')]"
-        f".some((each) => each.getAttribute('points').split(' ').length > {READINGS})"
-    )
-    wait_until(lambda: driver.execute_script(read), within_s=300.0)
-    _in_both_schemes(driver, "dashboard-pods")
+def commands() -> None:
+    """Pictures of commands in a lab of two nodes with two GPUs."""
+    with lab(nodes=2, gpus=2) as running:
+        asyncio.run(fill(running.kubeconfig))
+        save_commands(running.kubeconfig)
 
 
-def _in_both_schemes(driver: "Chrome", name: str) -> None:
-    for scheme in ("light", "dark"):
-        use_scheme(driver, scheme)
-        driver.save_screenshot(str(IMAGES / f"{name}-{scheme}.png"))
-
-
-def main() -> None:
-    if lacking := missing_browser():
-        sys.exit(lacking)
-    with tempfile.TemporaryDirectory(prefix="lam") as folder, lab(Path(folder)) as kubeconfig:
-        asyncio.run(fill(kubeconfig))
-        save_commands(kubeconfig)
-        with dashboard(kubeconfig) as address, browser(width=1280, height=1750) as driver:
-            save(driver, address)
+def pictures_of_charts() -> None:
+    """Pictures of charts that commands and benchmarks make."""
+    with tempfile.TemporaryDirectory(prefix="lam") as folder:
         charts.simulation(IMAGES / "charts" / "simulation.svg")
         with browser(width=1280, height=1000) as driver:
             charts.verification(driver, Path(folder) / "verify.html", IMAGES / "charts" / "verify.png")
         with browser(width=1000, height=700) as driver:
             charts.benchmark(driver, Path(folder) / "benchmark.html", IMAGES / "charts" / "benchmark.png")
+
+
+PARTS = {"commands": commands, "dashboard": lambda: dashboard.save(IMAGES), "charts": pictures_of_charts}
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(prog="python -m docs.screenshots", description=__doc__)
+    parser.add_argument("parts", nargs="*", metavar="PART", help=f"what to take: {', '.join(PARTS)} (default: all)")
+    parts = parser.parse_args().parts or list(PARTS)
+    if unknown := sorted(set(parts) - PARTS.keys()):
+        parser.error(f"there is no part {unknown[0]}; there are {', '.join(PARTS)}")
+    if lacking := missing_browser():
+        sys.exit(lacking)
+    for part in parts:
+        PARTS[part]()
 
 
 main()
