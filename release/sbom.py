@@ -1,7 +1,7 @@
 """What a wheel brings along and what an image holds, as CycloneDX documents.
 
-That of the wheel lists the packages of locks/image.txt with their hashes. That of an image lists what its layers say
-is installed: the metadata of Python's packages, and dpkg's records.
+That of the wheel lists the packages of locks/image.txt with their hashes, and the libraries of the dashboard's page.
+That of an image lists what its layers say is installed: the metadata of Python's packages, and dpkg's records.
 """
 
 import email
@@ -22,7 +22,9 @@ from packaging.utils import canonicalize_name
 
 from release import layers, locks
 
-PYTHON, DEBIAN = "pypi", "deb"
+PYTHON, DEBIAN, NPM = "pypi", "deb", "npm"
+PAGE_LIBRARIES = {"preact": "10.27.2", "htm": "3.1.1", "uplot": "1.6.32"}
+"""What the page of the dashboard brings along, by name and version in the npm registry."""
 DPKG_FOLDER = "var/lib/dpkg/status.d/"
 
 
@@ -32,7 +34,8 @@ def of_wheel(wheel: Path, version: str, epoch: int) -> str:
         _package(PYTHON, name, pinned, hashes)
         for (name, pinned), hashes in locks.hashes(locks.FOLDER / "image.txt").items()
     ]
-    return _document(_whole(wheel.name, version, ComponentType.FILE), packages, epoch)
+    libraries = [_package(NPM, name, pinned) for name, pinned in PAGE_LIBRARIES.items()]
+    return _document(_whole(wheel.name, version, ComponentType.FILE), [*packages, *libraries], epoch)
 
 
 def of_image(archive: Path, name: str, version: str, epoch: int) -> str:

@@ -10,7 +10,7 @@ from urllib.parse import quote
 import yaml
 
 from docs.screenshots.labs import RunningLab, lab
-from lamina.ports.kube import DEPLOYMENTS, INVENTORIES, PODS
+from lamina.ports.kube import DEPLOYMENTS, INVENTORIES, NAMESPACES, PODS
 from lamina.ports.kube.client import connect
 from tests.browser import browser, use_scheme
 from tests.waiting import until, wait_until
@@ -46,6 +46,8 @@ async def fill(running: RunningLab) -> tuple[dict[str, Any], str]:
     wanted = list(yaml.safe_load_all(MANIFEST.read_text()))
     in_all = sum(obj["spec"]["replicas"] for obj in wanted)
     try:
+        for name in {obj["metadata"]["namespace"] for obj in wanted}:
+            await kube.create(NAMESPACES, {"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": name}})
         for obj in wanted:
             await kube.create(DEPLOYMENTS, obj, namespace=obj["metadata"]["namespace"])
         pods: list[dict[str, Any]] = []

@@ -7,6 +7,7 @@ from pathlib import Path
 import pytest
 
 from lamina.operations import dashboard
+from release import sbom
 from tests import npm_package
 
 FOLDER = Path(dashboard.__file__).with_name("page") / "lib"
@@ -24,6 +25,10 @@ FILES = {
 
 def test_nothing_else_is_brought_along() -> None:
     assert {path.name for path in FOLDER.iterdir()} == {name for files in FILES.values() for name in files}
+
+
+def test_the_bill_of_materials_lists_them() -> None:
+    assert {f"{name}@{version}" for name, version in sbom.PAGE_LIBRARIES.items()} == set(FILES)
 
 
 def test_they_are_small() -> None:
