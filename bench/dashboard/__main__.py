@@ -21,7 +21,7 @@ from tests.operations.dashboard.servers import server_of
 NODES = 1000
 """What the floors are for."""
 VIEWS = ("overview", "map")
-MANY = 8
+MANY = 2
 """Times as much of everything, for a page that takes too long."""
 PAUSE_S = 0.6
 """Between two updates, so that each comes to a page that rests."""
