@@ -1,13 +1,14 @@
 """The site builds without warnings and without network, and its pages stay short, wrapped and in plain words."""
 
 import re
-import subprocess
-import sys
 from pathlib import Path
 
 import pytest
 
 from docs.generate import diagrams
+from docs.screenshots import contact_sheet
+from lamina import __version__
+from tests.browser import browser, missing_browser
 from tests.words import AVOIDED
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -19,19 +20,61 @@ GENERATED = frozenset(page for page in PAGES if "`python -m docs.generate`. Do n
 WRITTEN = [page for page in PAGES if page not in GENERATED]
 
 
-def test_the_site_builds_strictly(tmp_path: Path) -> None:
-    """Every link and anchor leads somewhere, and every page is in the navigation."""
-    command = [sys.executable, "-m", "mkdocs", "build", "--strict", "--site-dir", str(tmp_path / "site")]
-    built = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, check=False)
-    assert built.returncode == 0, built.stdout + built.stderr
-    assert (tmp_path / "site/index.html").exists()
+@pytest.fixture(scope="module")
+def site(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """Built strictly: every link and anchor leads somewhere, and every page is in the navigation."""
+    folder = tmp_path_factory.mktemp("site")
+    contact_sheet.build(folder)
+    return folder
 
 
-def test_the_site_loads_nothing_from_the_network(tmp_path: Path) -> None:
-    command = [sys.executable, "-m", "mkdocs", "build", "--quiet", "--site-dir", str(tmp_path / "site")]
-    subprocess.run(command, cwd=ROOT, capture_output=True, check=True)
+def test_the_site_loads_nothing_from_the_network(site: Path) -> None:
     loaded = re.compile(r"""<(?:script|img|iframe)[^>]+src="https?://|<link[^>]+rel="stylesheet"[^>]+href="https?://""")
-    assert [str(page) for page in (tmp_path / "site").rglob("*.html") if loaded.search(page.read_text())] == []
+    assert [str(page) for page in site.rglob("*.html") if loaded.search(page.read_text())] == []
+
+
+@pytest.mark.skipif(bool(missing_browser()), reason=missing_browser())
+def test_every_page_fits_a_desktop_and_a_phone(site: Path) -> None:
+    """The document is no wider than the window, and what is wider than the text can be scrolled to."""
+    names = contact_sheet.pages(site)
+    assert len(names) > 100 and "" in names
+    with contact_sheet.served(site) as address, browser() as driver:
+        contact_sheet.without_search(driver)
+        found = {name: contact_sheet.misfits(driver, address + name) for name in names}
+    assert {name: wrong for name, wrong in found.items() if wrong} == {}
+
+
+@pytest.mark.skipif(bool(missing_browser()), reason=missing_browser())
+@pytest.mark.parametrize(
+    ("body", "wrong"),
+    [
+        ("<p>short</p>", False),
+        ("<table><td style='min-width: 2000px'>wide</td></table>", True),
+        ("<div style='overflow-x: auto'><p style='width: 2000px'>wide</p></div>", False),
+        ("<div style='overflow-x: hidden'><p style='width: 2000px'>wide</p></div>", True),
+    ],
+)
+def test_what_does_not_fit_is_found(tmp_path: Path, body: str, wrong: bool) -> None:
+    page = tmp_path / "page.html"
+    page.write_text(f"<article>{body}</article>")
+    with browser() as driver:
+        found = contact_sheet.misfits(driver, f"file://{page}")
+    assert found.keys() == (contact_sheet.WIDTHS.keys() if wrong else set())
+
+
+@pytest.mark.parametrize(("page", "rest"), [("docs/index.md", "## Where to go"), ("README.md", "## What you see")])
+def test_the_first_page_leads_to_three_ways_to_begin(page: str, rest: str) -> None:
+    """They and a picture of the product come before everything else."""
+    first = (ROOT / page).read_text().partition(rest)[0]
+    assert "images/dashboard-overview-1280-light.png" in first and "images/dashboard-overview-1280-dark.png" in first
+    for way in ("tutorials/lab.md", "tutorials/first-share.md", "how-to/run-without-kubernetes.md"):
+        assert way in first
+    assert "make test" not in first
+
+
+def test_every_page_shows_the_version(site: Path) -> None:
+    names = contact_sheet.pages(site)
+    assert [name for name in names if __version__ not in (site / name / "index.html").read_text()] == []
 
 
 @pytest.mark.parametrize("page", [page for page in WRITTEN if page.name != "CHANGELOG.md"], ids=lambda page: page.name)
