@@ -34,6 +34,26 @@ SortBy = Annotated[
 ]
 NoHeaders = Annotated[bool, typer.Option("--no-headers", help="Omit the header row.")]
 Watch = Annotated[bool, typer.Option("--watch", "-w", help="Keep watching and print changed rows until Ctrl-C.")]
+LocalGpuOption = Annotated[
+    str,
+    typer.Option(
+        "--gpu",
+        help="GPU to use, by index or UUID as in nvidia-smi. Defaults to the first one of CUDA_VISIBLE_DEVICES, or 0.",
+        show_default=False,
+    ),
+]
+Local = Annotated[
+    bool,
+    typer.Option("--local", help="Of this machine, without Kubernetes. Without a cluster, that is what is shown."),
+]
+Simulate = Annotated[
+    str,
+    typer.Option(
+        "--simulate",
+        help="Use a simulated GPU instead of the installed driver: MODEL, MODEL@12.4 for a CUDA version, or 2xMODEL "
+        "for two GPUs.",
+    ),
+]
 ANSWER_OUTPUTS = ("text", "json", "yaml")
 
 

@@ -6,6 +6,7 @@ from typing import Annotated
 
 import typer
 
+from lamina.cli.options import LocalGpuOption, Simulate
 from lamina.enforcement.run import run as run_limited
 from lamina.errors import BadInput
 from lamina.operations.container_device import SPECS, container_device
@@ -13,8 +14,10 @@ from lamina.operations.container_device import SPECS, container_device
 
 def run(
     command: Annotated[list[str], typer.Argument(help="Command and arguments, after --.")],
-    memory: Annotated[str, typer.Option("--memory", help="GPU memory limit of the process tree, such as 5120Mi.")],
-    gpu: Annotated[str, typer.Option("--gpu", help="GPU to use, by index or UUID.")] = "0",
+    memory: Annotated[
+        str, typer.Option("--memory", help="GPU memory limit of the process tree, such as 5120Mi, 5Gi or 25%.")
+    ],
+    gpu: LocalGpuOption = "",
     cores: Annotated[
         int, typer.Option("--cores", help="Compute limit in percent of the GPU's time. 0 means no limit.")
     ] = 0,
@@ -32,13 +35,7 @@ def run(
         ),
     ] = "",
     cdi_dir: Annotated[Path, typer.Option("--cdi-dir", help="Where the runtime reads CDI specs.")] = SPECS,
-    simulate: Annotated[
-        str,
-        typer.Option(
-            "--simulate",
-            help="Use a simulated GPU instead of the installed driver: MODEL, or MODEL@12.4 for a CUDA version.",
-        ),
-    ] = "",
+    simulate: Simulate = "",
 ) -> None:
     """Run a command under a GPU memory and compute limit."""
     if cdi and simulate:
@@ -46,6 +43,13 @@ def run(
     device = container_device(cdi, cdi_dir) if cdi else None
     sys.exit(
         run_limited(
-            command, memory=memory, gpu=gpu, simulate=simulate or None, cores=cores, policy=policy, device=device
+            command,
+            memory=memory,
+            gpu=gpu,
+            simulate=simulate or None,
+            cores=cores,
+            policy=policy,
+            device=device,
+            warn=lambda sentence: typer.echo(f"Warning: {sentence}", err=True),
         )
     )

@@ -12,8 +12,9 @@ import typer
 from rich.table import Table
 
 from lamina.cli.exit_codes import ExitCode
+from lamina.cli.options import LocalGpuOption, Simulate
 from lamina.cli.terminal import console, print_charts, print_table
-from lamina.core.quantities import parse_memory_mib
+from lamina.core.quantities import parse_gpu_part
 from lamina.errors import BadInput
 from lamina.operations.verify import run as checks
 from lamina.operations.verify.report import HEAD, CheckResult, cells, charts, page
@@ -21,15 +22,9 @@ from lamina.ports.user_files import check_writable, write
 
 
 def verify(
-    gpu: Annotated[str, typer.Option("--gpu", help="GPU to use, by index or UUID.")] = "0",
-    simulate: Annotated[
-        str,
-        typer.Option(
-            "--simulate",
-            help="Use a simulated GPU instead of the installed driver: MODEL, or MODEL@12.4 for a CUDA version.",
-        ),
-    ] = "",
-    memory: Annotated[str, typer.Option("--memory", help="Memory limit to test, such as 2048Mi.")] = "2048Mi",
+    gpu: LocalGpuOption = "",
+    simulate: Simulate = "",
+    memory: Annotated[str, typer.Option("--memory", help="Memory limit to test, such as 2048Mi or 25%.")] = "2048Mi",
     shares: Annotated[str, typer.Option("--shares", help="Compute limits to test, in percent.")] = "10,30,50,70",
     seconds: Annotated[float, typer.Option("--seconds", help="Seconds to measure each compute limit.")] = 4.0,
     quick: Annotated[bool, typer.Option("--quick", help="Only test 30 and 70 percent, for two seconds each.")] = False,
@@ -46,7 +41,7 @@ def verify(
     rows = checks.verify(
         gpu=gpu,
         simulate=simulate or None,
-        memory_mib=parse_memory_mib(memory, where="--memory"),
+        memory=parse_gpu_part(memory, where="--memory"),
         shares=_shares(measured[0]),
         seconds=measured[1],
         rounds=5 if quick else 15,

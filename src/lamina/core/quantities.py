@@ -32,6 +32,36 @@ def parse_memory_mib(text: str, *, where: str) -> int:
     return mib
 
 
+class GpuPart(NamedTuple):
+    """Memory of a GPU: an amount, or a percentage of what the GPU has."""
+
+    mib: int = 0
+    percent: Fraction = Fraction(0)
+
+    def of(self, total_mib: int, *, where: str) -> int:
+        """MiB of a GPU with this much memory; a part of a MiB is left out. Raises BadInput where nothing is left."""
+        mib = self.mib or int(self.percent * total_mib / 100)
+        if mib == 0:
+            raise BadInput(f"{where} is less than 1 MiB of the {total_mib} MiB of the GPU")
+        return mib
+
+
+_PERCENT = re.compile(r"[0-9]{1,3}(\.[0-9]{1,6})?%")
+
+
+def parse_gpu_part(text: str, *, where: str) -> GpuPart:
+    """The part of a GPU's memory that `text` is: an amount as above, or a percentage such as 25% or 12.5%.
+
+    Raises BadInput unless it is over 0, and 100% at most.
+    """
+    if "%" not in text:
+        return GpuPart(mib=parse_memory_mib(text, where=where))
+    percent = Fraction(text.strip()[:-1]) if _PERCENT.fullmatch(text.strip()) else Fraction(0)
+    if not 0 < percent <= 100:
+        raise BadInput(f"{where} must be a percentage over 0% and up to 100%, such as 25% or 12.5%, got {text!r}")
+    return GpuPart(percent=percent)
+
+
 _DECIMAL = {
     "n": Fraction(1, 10**9),
     "u": Fraction(1, 10**6),

@@ -8,7 +8,7 @@ import ctypes
 import os
 import platform
 import subprocess
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from importlib.metadata import entry_points
 from pathlib import Path
 from typing import NamedTuple, Protocol, cast
@@ -33,12 +33,14 @@ _NOTHING_FOUND, _TOO_SMALL = 6, 7  # of nvmlReturn_t
 
 
 class LocalGpu(Struct, frozen=True):
-    """A GPU as NVML tells it."""
+    """A GPU as NVML tells it. What it does not tell is None."""
 
     index: int
     uuid: str
     name: str
     memory_mib: int
+    used_mib: int | None = None
+    busy_percent: int | None = None
 
 
 def find_driver() -> Path:
@@ -46,7 +48,7 @@ def find_driver() -> Path:
     for directory in _candidates():
         if all((directory / library).exists() for library in LIBRARIES) and not _is_facade(directory):
             return directory
-    raise Outside("this machine has no NVIDIA driver (libcuda.so.1 and libnvidia-ml.so.1); use --simulate MODEL")
+    raise Outside("this machine has no NVIDIA driver (libcuda.so.1 and libnvidia-ml.so.1)")
 
 
 def _candidates() -> Iterator[Path]:
@@ -112,12 +114,14 @@ class NvmlLibrary:
     def gpu(self, index: int) -> LocalGpu:
         handle = ctypes.c_void_p()
         uuid, name = ctypes.create_string_buffer(96), ctypes.create_string_buffer(96)
-        memory = (ctypes.c_ulonglong * 3)()
+        memory, rates = (ctypes.c_ulonglong * 3)(), (ctypes.c_uint * 2)()
         self._call("nvmlDeviceGetHandleByIndex_v2", ctypes.c_uint(index), ctypes.byref(handle))
         self._call("nvmlDeviceGetUUID", handle, uuid, ctypes.c_uint(len(uuid)))
         self._call("nvmlDeviceGetName", handle, name, ctypes.c_uint(len(name)))
         self._call("nvmlDeviceGetMemoryInfo", handle, ctypes.byref(memory))
-        return LocalGpu(index, uuid.value.decode(), name.value.decode(), memory[0] >> 20)
+        told = self._library.nvmlDeviceGetUtilizationRates(handle, rates) == 0  # not of a GPU in MIG mode
+        busy = rates[0] if told else None
+        return LocalGpu(index, uuid.value.decode(), name.value.decode(), memory[0] >> 20, memory[2] >> 20, busy)
 
     def work(self, uuid: str, now: float) -> Mapping[int, float] | None:
         """For which part of a GPU's time each process worked lately, by PID; None where the driver does not measure it.
@@ -151,23 +155,26 @@ class _WorkSample(ctypes.Structure):
     )
 
 
-def choose(found: tuple[LocalGpu, ...], wanted: str) -> LocalGpu:
-    """The GPU of an index, or of a UUID or its unambiguous beginning. Raises BadInput."""
+def choose(found: Sequence[LocalGpu], wanted: str) -> LocalGpu:
+    """The GPU of an index, or of a UUID or its unambiguous beginning, in any case of letters. Raises BadInput."""
     if wanted.isascii() and wanted.isdigit():
         matches = [gpu for gpu in found if gpu.index == int(wanted)]
     else:
-        matches = [gpu for gpu in found if len(wanted) > len("GPU-") and gpu.uuid.startswith(wanted)]
-    if len(matches) != 1:
-        known = ", ".join(f"{gpu.index} ({gpu.uuid})" for gpu in found) or "none"
-        raise BadInput(f"--gpu {wanted!r} is not a GPU of this machine; there are: {known}")
-    return matches[0]
+        start = wanted.casefold()
+        matches = [gpu for gpu in found if len(wanted) > len("GPU-") and gpu.uuid.casefold().startswith(start)]
+    if len(matches) == 1:
+        return matches[0]
+    known = ", ".join(f"{gpu.index} ({gpu.uuid})" for gpu in matches or found) or "none"
+    if matches:
+        raise BadInput(f"--gpu {wanted!r} is the beginning of several UUIDs; name one of: {known}")
+    raise BadInput(f"--gpu {wanted!r} is not a GPU of this machine; there are: {known}")
 
 
 GROUP = "lamina.simulators"
 
 
 class SimulatedMachine(NamedTuple):
-    """A machine with one simulated GPU."""
+    """A machine with simulated GPUs."""
 
     driver: Path
     """The directory of its libcuda.so.1 and libnvidia-ml.so.1."""
@@ -177,9 +184,13 @@ class SimulatedMachine(NamedTuple):
 
 
 class Simulator(Protocol):
-    """Makes a simulated machine of `MODEL` or `MODEL@VERSION`, a version of CUDA. Raises BadInput for unknown ones."""
+    """Makes a simulated machine of `MODEL`, of `MODEL@VERSION` with a version of CUDA, or of several GPUs as in
+    `2xMODEL`. Raises BadInput for unknown ones.
 
-    def __call__(self, model: str, folder: Path) -> SimulatedMachine: ...
+    Its files are in `folder`. Where one of the `others`, folders of such machines, has the same machine, both are one.
+    """
+
+    def __call__(self, model: str, folder: Path, others: Callable[[], Iterable[Path]] = tuple) -> SimulatedMachine: ...
 
 
 def find_simulator() -> Simulator:

@@ -1,36 +1,43 @@
 """One process tree under a limit on this machine, without Kubernetes."""
 
 import os
+import shlex
 import shutil
 import signal
 import sys
-import tempfile
 import time
-from collections.abc import Iterator, Sequence, Set
+from collections.abc import Callable, Iterator, Sequence, Set
 from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import Protocol
 
+from msgspec import structs
+
 from lamina.core.grants import ComputePolicy
-from lamina.core.quantities import MIB, parse_memory_mib
+from lamina.core.quantities import MIB, parse_gpu_part
 from lamina.enforcement import run_reaper
-from lamina.enforcement.driver import LocalGpu, choose, find_driver, find_simulator, gpus
 from lamina.enforcement.environment import environment
 from lamina.enforcement.files import write_container
 from lamina.enforcement.limits import DeviceLimit, Limits
+from lamina.enforcement.run_machine import VISIBLE, RunMachine, find_machine
+from lamina.enforcement.runs import RunRecord, exceeded, make_folder, own_folders, recorded, runs
 from lamina.errors import BadInput
 
 _FORWARDED = frozenset(
     {signal.SIGTERM, signal.SIGINT, signal.SIGHUP, signal.SIGQUIT, signal.SIGUSR1, signal.SIGUSR2, signal.SIGCONT}
 )
 _TICK_S, _LOOK_S = 0.01, 0.5
-_PREFIX = f"lamina-run-{os.geteuid()}-"
 _IGNORED_BY_PYTHON = (signal.SIGPIPE, signal.SIGXFSZ)
 _FROM_KERNEL = 0x80  # si_code of a signal that no process sent: the terminal's, which reaches the whole group
 
 
 class ContainerDevice(Protocol):
     """Gives the limits of a run to the containers that the command starts, and not to the command."""
+
+    @property
+    def name(self) -> str:
+        """What people call it."""
+        ...
 
     @property
     def spec(self) -> Path:
@@ -46,14 +53,16 @@ def run(
     command: Sequence[str],
     *,
     memory: str,
-    gpu: str = "0",
+    gpu: str = "",
     simulate: str | None = None,
     cores: int = 0,
     policy: str = "cap",
     device: ContainerDevice | None = None,
+    warn: Callable[[str], None] = lambda sentence: None,
 ) -> int:
     """Runs the command and waits for it; its processes together get no more of one GPU than `memory`, and than `cores`
     percent of its time where that is not 0; `policy` is "cap", or "weight" when they may have what others leave.
+    `warn` gets a sentence where the limits of all runs exceed the GPU.
 
     `simulate` names a GPU model to use instead of the machine's driver. With `device`, the limits are those of the
     containers that have it, all together. Returns the command's exit code, or 128 and the
@@ -62,7 +71,7 @@ def run(
     """
     if not command:
         raise BadInput("there is no command to run; write it after --")
-    mib = parse_memory_mib(memory, where="--memory")
+    part = parse_gpu_part(memory, where="--memory")
     if not 0 <= cores <= 100:
         raise BadInput(f"--cores must be an integer from 0 to 100, got {cores}")
     if policy not in ("cap", "weight"):
@@ -70,7 +79,9 @@ def run(
     if shutil.which(command[0]) is None:
         raise BadInput(f"there is no program {command[0]!r}")
     with _folder() as (folder, blocked):
-        variables, driver, chosen = _machine(folder, gpu, simulate)
+        machine = find_machine(folder, gpu, simulate, own_folders)
+        chosen = machine.gpu
+        mib = part.of(chosen.memory_mib, where=f"--memory {memory}")
         if mib > chosen.memory_mib:
             raise BadInput(f"--memory {memory} is more than GPU {chosen.index} has, {chosen.memory_mib} MiB")
         limit = DeviceLimit(
@@ -80,13 +91,32 @@ def run(
             compute_policy=ComputePolicy(policy) if cores else ComputePolicy.NONE,
         )
         write_container(folder, Limits(devices=(limit,)))
-        with _guarded(folder, () if device is None else (str(device.spec),)):
+        with (
+            _guarded(folder, () if device is None else (str(device.spec),)),
+            recorded(folder, _record(command, machine, device)),
+        ):
+            if excess := exceeded(chosen, runs()):
+                warn(excess)
+            variables = machine.variables
             if device is None:
-                variables = environment(folder, driver, variables)
+                variables = environment(folder, machine.driver, variables)
+                variables.pop(VISIBLE, None)  # it has been heeded, and the program has one GPU, which is its device 0
             else:
-                device.write(folder, driver, chosen.uuid)
+                device.write(folder, machine.driver, chosen.uuid)
                 variables["LAMINA_DIR"] = str(folder)
-            return _held(command, variables, folder, driver, blocked)
+            return _held(command, variables, folder, machine.driver, blocked)
+
+
+def _record(command: Sequence[str], machine: RunMachine, device: ContainerDevice | None) -> RunRecord:
+    return RunRecord(
+        pid=os.getpid(),
+        command=shlex.join(command),
+        started=time.time(),
+        gpu=structs.replace(machine.gpu, used_mib=None, busy_percent=None),
+        driver=str(machine.driver),
+        device="" if device is None else device.name,
+        simulated=dict(machine.simulated),
+    )
 
 
 @contextmanager
@@ -94,7 +124,7 @@ def _folder() -> Iterator[tuple[Path, Set[int]]]:
     """A private directory, removed afterwards, and the signals that are blocked for who runs this. Those to pass on
     wait until there is a process to receive them."""
     before = signal.pthread_sigmask(signal.SIG_BLOCK, _FORWARDED | {signal.SIGCHLD})
-    folder = Path(tempfile.mkdtemp(prefix=_PREFIX))
+    folder = make_folder()
     try:
         yield folder, before
     finally:
@@ -123,27 +153,6 @@ def _guarded(folder: Path, files: Sequence[str]) -> Iterator[None]:
         os.waitpid(pid, 0)
 
 
-def _runs() -> list[Path]:
-    """The folders of all runs of this user, which know of each other by them."""
-    found = []
-    for folder in Path(tempfile.gettempdir()).glob(f"{_PREFIX}*"):
-        with suppress(OSError):
-            if folder.lstat().st_uid == os.geteuid():
-                found.append(folder)
-    return found
-
-
-def _machine(folder: Path, gpu: str, simulate: str | None) -> tuple[dict[str, str], Path, LocalGpu]:
-    """Environment, driver directory and chosen GPU of the machine that the command shall see."""
-    variables = dict(os.environ)
-    if simulate is None:
-        driver = find_driver()
-        return variables, driver, choose(gpus(driver), gpu)
-    variables.pop("NVIDIA_VISIBLE_DEVICES", None)
-    machine = find_simulator()(simulate, folder)
-    return variables | machine.environment, machine.driver, choose(machine.gpus, gpu)
-
-
 def _held(command: Sequence[str], variables: dict[str, str], folder: Path, driver: Path, blocked: Set[int]) -> int:
     """Starts the command, passes signals on to it and decides about its GPU time until it ends. The signals are blocked
     here, and in the command those that are `blocked` without Lamina."""
@@ -162,7 +171,7 @@ def _held(command: Sequence[str], variables: dict[str, str], folder: Path, drive
             continue
         if time.monotonic() - looked > _LOOK_S:
             looked = time.monotonic()
-            arbitration.attend(_runs(), writing=lambda one: one == folder)
+            arbitration.attend(own_folders(), writing=lambda one: one == folder)
         arbitration.tick(now := time.monotonic_ns())
         work.look(arbitration.containers, now)
         ended, status = os.waitpid(child, os.WNOHANG)

@@ -25,7 +25,7 @@ def watch(folder: str, files: Sequence[str]) -> None:
     if os.read(0, 1) == DONE:
         return
     deadline = time.monotonic() + _END_S
-    while (pids := list(_carrying(f"LAMINA_DIR={folder}".encode()))) and time.monotonic() < deadline:
+    while (pids := list(carrying(folder))) and time.monotonic() < deadline:
         for pid in pids:
             with contextlib.suppress(OSError):
                 os.kill(pid, signal.SIGKILL)
@@ -42,7 +42,9 @@ def remove_files(folder: str, files: Iterable[str]) -> None:
                 file.unlink()
 
 
-def _carrying(variable: bytes) -> Iterator[int]:
+def carrying(folder: str) -> Iterator[int]:
+    """The PIDs of the processes that have the run's folder in their environment."""
+    variable = f"LAMINA_DIR={folder}".encode()
     for entry in Path("/proc").iterdir():
         with contextlib.suppress(OSError):  # it has ended, or is another user's
             if entry.name.isdigit() and variable in (entry / "environ").read_bytes().split(b"\0"):

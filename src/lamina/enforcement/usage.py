@@ -48,6 +48,8 @@ class ProcessUsage(Struct, frozen=True, kw_only=True):
     """Of what it holds, by UUID, what became managed memory for lack of physical memory."""
     hosted: dict[str, int] = {}
     """The part of that which is kept on the host, because others need the GPU's memory."""
+    namespace: int = 0
+    """The low bits of the inode of the PID namespace in which it has its PID."""
 
     def total(self, uuid: str) -> int:
         """Bytes that it holds on a GPU."""
@@ -129,6 +131,7 @@ def _process(data: bytes, offset: int, uuids: tuple[str, ...]) -> ProcessUsage |
     return ProcessUsage(
         pid=slot.owner & ((1 << layout.PID_BITS) - 1),
         name=slot.name.decode("utf-8", "replace"),
+        namespace=slot.owner >> (layout.PID_BITS + layout.START_BITS) & ((1 << layout.NS_BITS) - 1),
         generation=slot.generation,
         held=held,
         spilled=spilled,

@@ -1,6 +1,10 @@
 """The first driver of each CUDA version, for machines that are described by their CUDA version alone."""
 
+import re
+
 from lamina.errors import BadInput
+
+_SEVERAL = re.compile(r"([0-9]{1,2})x(.+)")
 
 CURRENT = "13.0"
 FIRST_DRIVERS = {
@@ -19,11 +23,16 @@ FIRST_DRIVERS = {
 }
 
 
-def model_and_cuda(text: str) -> tuple[str, str]:
-    """The model and the CUDA version of `MODEL` or `MODEL@VERSION`. Raises BadInput for a version that is not known."""
-    model, at, version = text.partition("@")
+def simulated(text: str) -> tuple[int, str, str]:
+    """The number of GPUs, the model and the CUDA version of `MODEL`, `MODEL@VERSION` or `2xMODEL`.
+
+    Raises BadInput for a version that is not known.
+    """
+    rest, at, version = text.partition("@")
+    several = _SEVERAL.fullmatch(rest)
+    count, model = (int(several[1]), several[2]) if several else (1, rest)
     if not at:
-        return model, CURRENT
+        return count, model, CURRENT
     if version not in FIRST_DRIVERS:
         raise BadInput(f"{text!r} has no known CUDA version after the @; use one of {', '.join(FIRST_DRIVERS)}")
-    return model, version
+    return count, model, version

@@ -6,7 +6,7 @@ import zlib
 from pathlib import Path
 
 from lamina_lab.simgpu import layout, mig_units, native
-from lamina_lab.simgpu.description import Machine, PlacedGpu, bus_numbers, check, place
+from lamina_lab.simgpu.description import MAX_GPUS, Machine, PlacedGpu, bus_numbers, check, place
 
 
 def write(machine: Machine, path: Path) -> None:
@@ -30,6 +30,21 @@ def write(machine: Machine, path: Path) -> None:
                 mig_units.describe(record, gpu, len(gpus) + layout.MIG_UNITS * cut.index(gpu.index))
             file.write(bytes(record))
     temporary.replace(path)
+
+
+def describes(path: Path, machine: Machine) -> bool:
+    """Whether the file is of such a machine, with whatever UUIDs. Raises OSError where there is none."""
+    with path.open("rb") as file:
+        header = file.read(layout.HEADER_BYTES)
+        if len(header) < layout.HEADER_BYTES:
+            return False
+        described = layout.Header.from_buffer_copy(header)
+        models = []
+        for number in range(min(described.gpu_count, MAX_GPUS)):
+            file.seek(layout.gpu_offset(number))
+            models.append(layout.GpuRecord.from_buffer_copy(file.read(layout.RECORD_BYTES)).model.decode())
+    wanted = [gpu.card.key for gpu in place(machine)]
+    return (models, described.cuda_version, described.version) == (wanted, machine.cuda_number, layout.VERSION)
 
 
 def environment(path: Path) -> dict[str, str]:

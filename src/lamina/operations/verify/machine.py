@@ -1,7 +1,6 @@
 """The GPU that is looked at, and processes on it: under limits, or under none for comparison."""
 
 import json
-import os
 import subprocess
 import sys
 import tempfile
@@ -13,7 +12,8 @@ from pathlib import Path
 from lamina.core.grants import ComputePolicy
 from lamina.core.quantities import MIB
 from lamina.enforcement import DeviceLimit, Limits, environment, write_container
-from lamina.enforcement.driver import LocalGpu, choose, find_driver, find_simulator, gpus
+from lamina.enforcement.driver import LocalGpu
+from lamina.enforcement.run_machine import find_machine
 from lamina.errors import Outside
 
 KERNELS = Path(__file__).with_name("kernels.ptx")
@@ -96,13 +96,6 @@ def site(gpu: str, simulate: str | None, *, enforced: bool = True) -> Iterator[S
     """The chosen GPU, for the time of the block. Raises Outside when there is none, BadInput for a wrong one."""
     with tempfile.TemporaryDirectory(prefix="lamina-verify-") as name:
         folder = Path(name)
-        variables = {name: value for name, value in os.environ.items() if not name.startswith(_OURS)}
-        if simulate is None:
-            driver = find_driver()
-            in_lab = "SIMGPU_MACHINE" in variables
-            yield Site(folder, driver, choose(gpus(driver), gpu), variables, in_lab, enforced)
-            return
-        variables.pop("NVIDIA_VISIBLE_DEVICES", None)
-        machine = find_simulator()(simulate, folder)
-        variables |= machine.environment
-        yield Site(folder, machine.driver, choose(machine.gpus, gpu), variables, True, enforced)
+        machine = find_machine(folder, gpu, simulate)
+        variables = {name: value for name, value in machine.variables.items() if not name.startswith(_OURS)}
+        yield Site(folder, machine.driver, machine.gpu, variables, "SIMGPU_MACHINE" in variables, enforced)

@@ -3,6 +3,7 @@
 import math
 from collections.abc import Iterator, Sequence
 
+from lamina.core.quantities import GpuPart
 from lamina.errors import BadInput, LaminaError, Outside
 from lamina.operations.verify.compute import compute
 from lamina.operations.verify.escapes import escapes
@@ -14,11 +15,11 @@ from lamina.operations.verify.views import views
 
 SHARES = (10, 30, 50, 70)
 SECONDS = 4.0
-MEMORY_MIB = 2048
+MEMORY = GpuPart(2048)
 
 
 def verify(
-    *, gpu: str = "0", simulate: str | None = None, memory_mib: int = MEMORY_MIB, shares: Sequence[int] = SHARES,
+    *, gpu: str = "", simulate: str | None = None, memory: GpuPart = MEMORY, shares: Sequence[int] = SHARES,
     seconds: float = SECONDS, rounds: int = 9, enforced: bool = True,
 ) -> Iterator[CheckResult]:  # fmt: skip
     """Rows as they become known. Raises BadInput for settings that make no sense, and LaminaError without a GPU.
@@ -31,6 +32,7 @@ def verify(
         raise BadInput(f"--seconds must be from 0.5 to 600, got {seconds:g}")
     try:
         with site(gpu, simulate, enforced=enforced) as found:
+            memory_mib = memory.of(found.gpu.memory_mib, where="--memory")
             if not 1024 <= memory_mib < found.gpu.memory_mib - 1024:
                 most = found.gpu.memory_mib - 1025
                 raise BadInput(
