@@ -4,14 +4,17 @@ The client is imported when a command connects, so that the help of a command, a
 """
 
 import asyncio
+import os
 import re
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Coroutine
 from pathlib import Path
-from typing import TypeVar
+from typing import Any, TypeVar
 
 import typer
 
+from lamina.cli import running_clusters
 from lamina.cli.terminal import answered
+from lamina.errors import BadInput, NoKubeconfig, Outside
 from lamina.ports.kube import ConnectedKube
 from lamina.ports.kube.errors import Refused
 
@@ -42,6 +45,36 @@ def with_cluster(kubeconfig: Path | None, operation: Callable[[ConnectedKube], A
             await kube.close()
 
     return asyncio.run(connected())
+
+
+def with_cluster_or_here(
+    kubeconfig: Path | None,
+    operation: Callable[[ConnectedKube], Awaitable[_T]],
+    here: Callable[[], Coroutine[Any, Any, _T]],
+    *,
+    local: bool,
+) -> _T:
+    """The same with a cluster, or with this machine: where `local` asks for it, and where no cluster is configured. One
+    that an option or KUBECONFIG names has to be there, and so has a driver or a run where there is no cluster."""
+    if local:
+        if kubeconfig is not None:
+            raise BadInput("--local is about this machine, and --kubeconfig names a cluster; leave out one of them")
+        return asyncio.run(here())
+    try:
+        return with_cluster(kubeconfig, operation)
+    except NoKubeconfig as error:
+        if kubeconfig is not None or os.environ.get("KUBECONFIG"):
+            raise
+        try:
+            return asyncio.run(here())
+        except Outside as nothing:
+            raise NoKubeconfig(f"{error}, and {nothing}") from error
+
+
+def here_instead(machine: str, *, local: bool) -> str:
+    """A sentence that says that this machine is shown, and why."""
+    why = "" if local else f", because there is no kubeconfig{running_clusters.hint()}"
+    return f"This is machine {machine} without Kubernetes{why}."
 
 
 def chosen_namespace(namespace: str, kubeconfig: Path | None) -> str:

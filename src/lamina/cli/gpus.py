@@ -1,5 +1,6 @@
 """`lamina gpus`: each GPU of a cluster, with what is granted, used and free."""
 
+import asyncio
 from collections.abc import Iterator, Sequence
 from typing import Annotated
 
@@ -7,10 +8,13 @@ import typer
 from rich.table import Table
 
 from lamina.cli.cluster_warnings import silent_agents, warnings
+from lamina.cli.connection import here_instead
 from lamina.cli.lists import ListedCluster, Listing, ListKind, ListReading, list_command
-from lamina.cli.options import one_of
+from lamina.cli.options import Local, one_of
 from lamina.cli.tables import UNKNOWN, amount
+from lamina.errors import BadInput, Outside
 from lamina.operations import agent_metrics
+from lamina.operations.local_machine import read_machine
 from lamina.operations.node_labels import labeled_nodes
 from lamina.ports.kube import ProxiedKube
 from lamina.report import cluster_reader
@@ -25,12 +29,17 @@ def gpus(
         str,
         typer.Option("--sort", help="Order: node, model, mode, granted, used, free, busy or pods, the largest first."),
     ] = "node",
+    local: Local = False,
 ) -> Listing[GpuRow]:
     """List GPUs: memory and compute granted, used and free, slots, mode, health, and the pods on them.
 
-    What is used comes from the metrics of the agents; `-` is what is not known. Labels are those of nodes.
+    What is used comes from the metrics of the agents; `-` is what is not known. Labels are those of nodes. Without a
+    cluster, these are the GPUs of this machine, with the runs of `lamina run` on them.
     """
     one_of(sort, ORDERS, "--sort")
+    of_cluster = bool(node or listed.selected)
+    if local and of_cluster:
+        raise BadInput("--local is about this machine; leave out --node and --selector, which choose nodes")
     kind = ListKind(
         row=GpuRow,
         table=lambda rows, wide: gpu_table(rows, wide=wide),
@@ -48,19 +57,27 @@ def gpus(
         chosen = of_node(rows, node, cluster) if node else rows
         return ListReading([row for row in chosen if row.node in names], silent_agents(use), warnings(cluster))
 
-    return kind, read
+    async def here() -> ListReading[GpuRow]:
+        machine = await asyncio.to_thread(read_machine)
+        if machine.nothing:
+            raise Outside(machine.nothing)
+        rows = in_order(machine.gpu_rows, sort)
+        return ListReading(rows, [here_instead(machine.node, local=local)], machine.warnings)
+
+    return Listing(kind, read, None if of_cluster else here, local)
 
 
-_HEAD = ("NODE", "GPU", "MODEL", "MODE", "GRANTED", "USED", "FREE", "COMPUTE", "BUSY", "SLOTS", "STATE", "PODS")
+_HEAD = ("NODE", "GPU", "MODEL", "MODE", "GRANTED", "USED", "FREE", "COMPUTE", "BUSY", "SLOTS", "STATE")
 _LENT = ("LIMIT", "BORROWED")
 _MORE = ("FREE COMPUTE", "FREE SLOTS", "UUID")
 
 
 def gpu_table(rows: Sequence[GpuRow], *, wide: bool) -> Table:
     """GRANTED, USED and FREE are memory, and so are LIMIT and BORROWED, which are there where memory is lent. A wide
-    table has the names of pods and the UUIDs too."""
+    table has the names of pods and the UUIDs too. Only on a machine without Kubernetes, no GPU has slots."""
     lending = any(_lends(row) for row in rows)
-    head = (*_HEAD[:-1], *(_LENT if lending else ()), *(_MORE if wide else ()), _HEAD[-1])
+    holders = "PODS" if any(row.slots is not None for row in rows) else "RUNS"
+    head = (*_HEAD, *(_LENT if lending else ()), *(_MORE if wide else ()), holders)
     table = Table(*head, box=None, pad_edge=False)
     for row in rows:
         cells = [*_cells(row), *(_lent(row) if lending else ())]

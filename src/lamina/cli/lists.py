@@ -5,7 +5,7 @@ as kubectl has them.
 """
 
 import inspect
-from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Coroutine, Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import Any, Generic, NamedTuple, TypeVar
 
@@ -13,7 +13,7 @@ import msgspec
 import typer
 from rich.table import Table
 
-from lamina.cli.connection import with_cluster
+from lamina.cli.connection import with_cluster, with_cluster_or_here
 from lamina.cli.exit_codes import ExitCode
 from lamina.cli.options import Kubeconfig, NoHeaders, Output, Selector, SortBy, Watch, one_of
 from lamina.cli.terminal import console, print_document, print_table
@@ -70,8 +70,17 @@ class ListedCluster(NamedTuple):
     kubeconfig: Path | None
 
 
-Listing = tuple[ListKind[R], Callable[[ConnectedKube], Awaitable[ListReading[R]]]]
-"""What is listed, and how it is read."""
+Read = Callable[[], Awaitable[ListReading[R]]]
+
+
+class Listing(NamedTuple, Generic[R]):
+    """What is listed, and how it is read. A list that this machine has too says how it is read `here`."""
+
+    kind: ListKind[R]
+    read: Callable[[ConnectedKube], Awaitable[ListReading[R]]]
+    here: Read[R] | None = None
+    local: bool = False
+    """Whether this machine is asked for where there is a cluster too."""
 
 
 def list_command(command: Callable[..., Listing[R]]) -> Callable[..., None]:
@@ -87,8 +96,18 @@ def list_command(command: Callable[..., Listing[R]]) -> Callable[..., None]:
         **own: Any,
     ) -> None:
         selected = label_selector(selector) if selector else None
-        kind, read = command(ListedCluster(selected, kubeconfig), **own)
-        list_objects(kind, ListForm(output, sort_by, not no_headers, watch), kubeconfig, read)
+        kind, read, here, local = command(ListedCluster(selected, kubeconfig), **own)
+        form = ListForm(output, sort_by, not no_headers, watch)
+        if here is None:
+            list_objects(kind, form, kubeconfig, read)
+        else:
+            list_from(
+                kind,
+                form,
+                lambda listed: with_cluster_or_here(
+                    kubeconfig, lambda kube: listed(lambda: read(kube)), lambda: listed(here), local=local
+                ),
+            )
 
     of_lists = inspect.signature(listing).parameters.values()
     parameters = [*list(inspect.signature(command).parameters.values())[1:], *list(of_lists)[:-1]]
@@ -115,17 +134,24 @@ def list_objects(
     read: Callable[[ConnectedKube], Awaitable[ListReading[R]]],
 ) -> None:
     """Print a list of a cluster and, if asked to, each row that changes until Ctrl-C. Raises BadInput, Outside."""
+    list_from(kind, form, lambda listed: with_cluster(kubeconfig, lambda kube: listed(lambda: read(kube))))
+
+
+def list_from(
+    kind: ListKind[R], form: ListForm, source: Callable[[Callable[[Read[R]], Coroutine[Any, Any, None]]], None]
+) -> None:
+    """The same of any source, which is called with what prints the list, and calls that with how it is read."""
     check(kind, form)
 
-    async def listed(kube: ConnectedKube) -> None:
-        reading = await read(kube)
+    async def listed(read: Read[R]) -> None:
+        reading = await read()
         _warn(reading.warnings)
         print_list(kind, form, reading.rows, reading.notes)
         if form.watch:
-            await follow(kind, form, reading, lambda: read(kube), SystemClock())
+            await follow(kind, form, reading, read, SystemClock())
 
     try:
-        with_cluster(kubeconfig, listed)
+        source(listed)
     except KeyboardInterrupt:
         if not form.watch:
             raise

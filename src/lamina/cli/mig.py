@@ -55,7 +55,7 @@ def list_nodes(listed: ListedCluster) -> Listing[MigNode]:
     async def read(kube: Kube) -> ListReading[MigNode]:
         return ListReading(await mig_nodes(kube, listed.selected))
 
-    return kind, read
+    return Listing(kind, read)
 
 
 @mig.command()

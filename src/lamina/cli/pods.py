@@ -50,4 +50,4 @@ def pods(
         rows = [*rows_of(shown, cluster, use), *deleted_rows(cluster, where, listed.selected), *refused]
         return ListReading(rows, silent_agents(use), [*warnings(cluster), *([unread] if unread else ())])
 
-    return kind, read
+    return Listing(kind, read)

@@ -27,7 +27,7 @@ def quotas(listed: ListedCluster) -> Listing[QuotaRow]:
         cluster = await cluster_reader.read(kube)
         return ListReading(quota_rows(cluster, listed.selected), warnings=warnings(cluster))
 
-    return kind, read
+    return Listing(kind, read)
 
 
 def _table(rows: Sequence[QuotaRow]) -> Table:

@@ -41,7 +41,7 @@ def shares(
     def rows(cluster: ClusterView, use: UseOverTime) -> Sequence[ShareAdvice]:
         return advise_shares(cluster, use, namespace=namespace, selected=listed.selected, min_s=hours * _HOUR_S)
 
-    return kind, _reading(rows)
+    return Listing(kind, _reading(rows))
 
 
 @list_command
@@ -64,7 +64,7 @@ def idle(
     def rows(cluster: ClusterView, use: UseOverTime) -> Sequence[IdleShare]:
         return idle_shares(cluster, use, namespace=namespace, selected=listed.selected, min_s=hours * _HOUR_S)
 
-    return kind, _reading(rows)
+    return Listing(kind, _reading(rows))
 
 
 def _reading(

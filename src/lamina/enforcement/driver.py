@@ -119,8 +119,8 @@ class NvmlLibrary:
         self._call("nvmlDeviceGetUUID", handle, uuid, ctypes.c_uint(len(uuid)))
         self._call("nvmlDeviceGetName", handle, name, ctypes.c_uint(len(name)))
         self._call("nvmlDeviceGetMemoryInfo", handle, ctypes.byref(memory))
-        told = self._library.nvmlDeviceGetUtilizationRates(handle, rates) == 0  # not of a GPU in MIG mode
-        busy = rates[0] if told else None
+        known = self._library.nvmlDeviceGetUtilizationRates(handle, rates) == 0  # not of a GPU in MIG mode
+        busy = rates[0] if known else None
         return LocalGpu(index, uuid.value.decode(), name.value.decode(), memory[0] >> 20, memory[2] >> 20, busy)
 
     def work(self, uuid: str, now: float) -> Mapping[int, float] | None:

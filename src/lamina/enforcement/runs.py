@@ -145,7 +145,7 @@ def _run(folder: Path, uid: int) -> Run | None:
 
 
 def _living(usage: Usage) -> tuple[ProcessUsage, ...]:
-    """The processes without those of this PID namespace that have ended: nobody clears what they held at once."""
+    """The processes without those of this PID namespace that have ended: what they held is not cleared at once."""
     here = Path("/proc/self/ns/pid").stat().st_ino & ((1 << NS_BITS) - 1)
     return tuple(each for each in usage.processes if each.namespace != here or Path(f"/proc/{each.pid}").exists())
 

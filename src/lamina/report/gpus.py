@@ -49,7 +49,8 @@ class GpuRow(Struct, frozen=True, kw_only=True, rename="camel"):
     compute_granted_percent: int | None
     compute_free_percent: int | None
     busy_percent: float | None
-    slots: int
+    slots: int | None
+    """None where any number of processes may share the GPU."""
     slots_granted: int | None
     slots_free: int | None
     pods: tuple[str, ...]
