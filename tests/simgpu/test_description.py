@@ -16,7 +16,10 @@ def test_every_card_makes_a_machine(key: str, tmp_path: Path) -> None:
     simgpu.write(simgpu.parse(f"gpus: [{{model: {key}}}]"), tmp_path / "m")
     gpu = simgpu.read(tmp_path / "m").gpus[0]
     assert (gpu.memory_mib, gpu.used_mib, gpu.processes) == (CARDS[key].memory_mib, 0, ())
-    assert card(CARDS[key].name.upper()) is CARDS[key]
+    named = card(CARDS[key].name.upper())
+    same = [each for each in CARDS.values() if each.name == CARDS[key].name]
+    assert named is same[0] and card(key.lower().replace("-", " ")) is CARDS[key]
+    assert len({each.memory_mib for each in same}) == len(same), "cards of one name differ in memory"
     assert CARDS[key].context_bytes % (1 << 20) == 0
     assert 0 < CARDS[key].power_idle < CARDS[key].power_limit
 

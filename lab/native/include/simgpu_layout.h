@@ -32,6 +32,7 @@
 #define SIMGPU_MIG_UNITS 7 /* of each GPU that can be partitioned */
 #define SIMGPU_MAX_UNITS (SIMGPU_MAX_GPUS * (1 + SIMGPU_MIG_UNITS))
 #define SIMGPU_MIG_PROFILES 12
+#define SIMGPU_NO_ECC 2 /* instead of whether ECC is on, where the memory has none */
 #define SIMGPU_SLOTS 1024
 #define SIMGPU_LOG 8192
 #define SIMGPU_HISTORY 16

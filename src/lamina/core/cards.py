@@ -1,4 +1,5 @@
-"""The cards that Lamina knows by name: what NVML and CUDA say about each of them.
+"""The cards that Lamina knows by name: what NVML and CUDA say about each of them. Those of workstations have a table of
+their own.
 
 Memory is what nvidia-smi shows as the total, in MiB: with the R470 driver for the 16 GB V100, R510 and newer for the
 others (older drivers subtract what they reserve). SMs, clocks and bus widths are from NVIDIA's data sheets, PCI ids
@@ -7,62 +8,12 @@ the others are of the size that people report.
 """
 
 from collections.abc import Mapping
-from enum import IntEnum
 from types import MappingProxyType
 
-from msgspec import Struct
-
+from lamina.core.card_model import Architecture, Brand, Card
+from lamina.core.workstation_cards import WORKSTATION_CARDS
 from lamina.errors import BadInput
-
-
-class Architecture(IntEnum):
-    """The numbers are NVML's (nvmlDeviceGetArchitecture)."""
-
-    VOLTA = 5
-    TURING = 6
-    AMPERE = 7
-    ADA = 8
-    HOPPER = 9
-
-
-class Brand(IntEnum):
-    """The numbers are NVML's (nvmlDeviceGetBrand)."""
-
-    TESLA = 2
-    NVIDIA = 14
-
-
-class Card(Struct, frozen=True, kw_only=True):
-    """One model of GPU. Memory in MiB unless the name says otherwise, clocks in MHz, power in watts."""
-
-    key: str
-    name: str
-    """As NVML gives it."""
-    memory_mib: int
-    sms: int
-    cores_per_sm: int
-    compute: tuple[int, int]
-    """CUDA compute capability."""
-    architecture: Architecture
-    brand: Brand = Brand.NVIDIA
-    power_limit: int
-    power_idle: int
-    pci_device: int
-    """PCI device id; the vendor is always 10de."""
-    context_bytes: int
-    """Device memory that one CUDA context takes."""
-    mig_capable: bool = False
-    threads_per_sm: int = 2048
-    sm_clock: int
-    memory_clock: int
-    bus_width: int
-    """Bits."""
-    l2_kib: int
-    shared_per_sm_kib: int
-    pcie_generation: int = 4
-    nvlinks: int = 0
-    """NVLinks that the card has on a board of its kind; PCIe cards have none without a bridge."""
-
+from lamina.name_hints import nearest
 
 _MIB = 1 << 20
 
@@ -134,6 +85,7 @@ _ALL = (
         architecture=Architecture.ADA, power_limit=350, power_idle=35, pci_device=0x26B9, context_bytes=400 * _MIB,
         threads_per_sm=1536, sm_clock=2520, memory_clock=9001, bus_width=384, l2_kib=98304, shared_per_sm_kib=100,
     ),
+    *WORKSTATION_CARDS,
 )  # fmt: skip
 
 CARDS: Mapping[str, Card] = MappingProxyType({card.key: card for card in _ALL})
@@ -141,7 +93,8 @@ CARDS: Mapping[str, Card] = MappingProxyType({card.key: card for card in _ALL})
 
 
 def card(name: str) -> Card:
-    """The card of this key or NVML name, in any case of letters, with spaces or, as in labels, dashes.
+    """The card of this key or NVML name, in any case of letters, with spaces or, as in labels, dashes. A name may lack
+    NVIDIA, and where cards with other amounts of memory have it too, it stands for the first of them.
 
     Raises BadInput, which lists the known keys.
     """
@@ -149,8 +102,9 @@ def card(name: str) -> Card:
     for known in _ALL:
         if wanted in (_comparable(known.key), _comparable(known.name)):
             return known
-    raise BadInput(f"there is no GPU model {name!r}; known models are {', '.join(sorted(CARDS))}")
+    hint = nearest(wanted.removeprefix("geforce-"), CARDS)
+    raise BadInput(f"there is no GPU model {name!r}{hint}; known models are {', '.join(sorted(CARDS))}")
 
 
 def _comparable(name: str) -> str:
-    return name.casefold().replace(" ", "-")
+    return name.casefold().replace(" ", "-").removeprefix("nvidia-")

@@ -138,7 +138,7 @@ _ALL = (
     _card("B300-269GB", (0x3182,), (34, 67, 67, 135, 135, 269), _B300),
     _card("GB200-186GB", (0x2941,), (23, 47, 47, 93, 93, 186), _GB200),
     _card("GB300-278GB", (0x31C2,), (35, 70, 70, 139, 139, 278), _B300),
-    _card("RTX-PRO-6000-96GB", (0x2BB5,), (24, 48, 96), _RTX),
+    _card("RTX-PRO-6000-96GB", (0x2BB5, 0x2BB1, 0x2BB4), (24, 48, 96), _RTX),
 )  # fmt: skip
 
 MIG_CARDS = {card.model: card for card in _ALL}

@@ -104,7 +104,7 @@ static bool read_from_record(const struct simgpu_gpu *gpu, int attribute, int *v
         *value = (int)atomic_load(&gpu->compute_mode);
         return true;
     case ECC_ENABLED:
-        *value = (int)gpu->ecc;
+        *value = gpu->ecc == 1;
         return true;
     case PCI_BUS_ID:
         *value = (int)gpu->pci_bus;

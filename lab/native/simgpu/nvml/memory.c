@@ -56,6 +56,8 @@ nvmlReturn_t nvmlDeviceGetEccMode(nvmlDevice_t device, nvmlEnableState_t *curren
     TRY(device_find(device, current, &gpu));
     if (pending == NULL)
         return NVML_ERROR_INVALID_ARGUMENT;
+    if (gpu->ecc == SIMGPU_NO_ECC)
+        return NVML_ERROR_NOT_SUPPORTED;
     *current = *pending = gpu->ecc;
     return NVML_SUCCESS;
 }
@@ -66,6 +68,8 @@ nvmlReturn_t nvmlDeviceGetTotalEccErrors(nvmlDevice_t device, nvmlMemoryErrorTyp
     struct simgpu_gpu *gpu;
     (void)type, (void)counter;
     TRY(device_find(device, count, &gpu));
+    if (gpu->ecc != 1)
+        return NVML_ERROR_NOT_SUPPORTED;
     *count = 0;
     return NVML_SUCCESS;
 }
@@ -93,7 +97,7 @@ nvmlReturn_t nvmlDeviceGetRemappedRows(nvmlDevice_t device, unsigned int *correc
 {
     struct simgpu_gpu *gpu;
     TRY(device_find(device, correctable, &gpu));
-    if (gpu->compute_major < 8)
+    if (gpu->compute_major < 8 || gpu->ecc == SIMGPU_NO_ECC)
         return NVML_ERROR_NOT_SUPPORTED;
     if (uncorrectable == NULL || pending == NULL || failed == NULL)
         return NVML_ERROR_INVALID_ARGUMENT;

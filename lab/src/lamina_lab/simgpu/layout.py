@@ -9,6 +9,8 @@ MAX_GPUS = 16
 MIG_UNITS = 7
 MIG_PROFILES = 12
 MIG_THERE = 1 << 63
+NO_ECC = 2
+"""Instead of whether ECC is on, where the memory has none."""
 """Of the word `instance`: there is one (native/simgpu/core/mig.h)."""
 SLOTS = 1024
 LOG = 8192

@@ -120,7 +120,7 @@ def _record(gpu: PlacedGpu) -> layout.GpuRecord:
         "memory_clock_mhz": card.memory_clock,
         "bus_width": card.bus_width,
         "l2_bytes": card.l2_kib * 1024,
-        "ecc": 1,
+        "ecc": layout.NO_ECC if card.ecc is None else int(card.ecc),
         "persistence": int(spec.persistence),
         "mig_capable": int(mig_units.card_of(gpu) is not None),
         "bar1_mib": 1 << (card.memory_mib - 1).bit_length(),
