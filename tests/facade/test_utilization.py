@@ -13,7 +13,7 @@ from tests.facade.conftest import CONTEXT, MIB, Container, MakeContainer
 from tests.facade.nvml_programs import ask
 from tests.waiting import wait_until
 
-LOAD = (sys.executable, "-m", "lamina_lab.programs.gpu_load", "--seconds", "30")
+LOAD = (sys.executable, "-m", "lamina.operations.gpu_load", "--seconds", "30")
 BIN = Path(sys.executable).parent
 TOOLS = {
     "gpustat": (BIN / "gpustat", "--no-color", "--show-pid"),

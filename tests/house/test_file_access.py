@@ -14,7 +14,7 @@ ALLOWED = {
     "lamina/install/chart.py": "reads the chart next to the package",
     "lamina/operations/dashboard/answers.py": "finds the files of the page next to the package",
     "lamina/operations/verify/machine.py": "makes folders for the programs under test",
-    "lamina/operations/verify/tenant.py": "is a program under test, which reads what a container shows",
+    "lamina/operations/verify/overhead.py": "writes the kernels that its program loads",
     "lamina/operations/verify/views.py": "looks for nvidia-smi, which it starts",
     "lamina/ports/certificates.py": "the ssl module reads certificates and keys from files only",
     "lamina/controller/extender/client_certificates.py": "the certificates of a mounted Secret",

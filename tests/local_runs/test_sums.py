@@ -10,7 +10,7 @@ import pytest
 from typer.testing import CliRunner
 
 from lamina.cli.main import app
-from lamina.core.quantities import GpuPart, parse_gpu_part
+from lamina.core.quantities import MemoryAmount, parse_gpu_memory
 from lamina.enforcement.run_machine import find_machine
 from lamina.enforcement.runs import own_folders
 from lamina.errors import BadInput
@@ -112,7 +112,7 @@ def test_a_run_that_joins_outlives_the_one_that_made_the_machine(folder: Path) -
     ("5Gi", 5120), ("5120", 5120), ("1Mi", 1),
 ])  # fmt: skip
 def test_parts_of_a_gpu_are_amounts_or_percentages(text: str, mib: int) -> None:
-    assert parse_gpu_part(text, where="--memory").of(15360, where="--memory") == mib
+    assert parse_gpu_memory(text, where="--memory").of(15360, where="--memory") == mib
 
 
 @pytest.mark.parametrize(
@@ -121,13 +121,13 @@ def test_parts_of_a_gpu_are_amounts_or_percentages(text: str, mib: int) -> None:
 )
 def test_other_percentages_are_one_sentence(text: str) -> None:
     with pytest.raises(BadInput, match=r"^--memory must be a percentage over 0% and up to 100%, such as 25% or 12\.5%"):
-        parse_gpu_part(text, where="--memory")
+        parse_gpu_memory(text, where="--memory")
 
 
 def test_less_than_a_mib_is_refused() -> None:
     with pytest.raises(BadInput, match=r"^--memory is less than 1 MiB of the 15360 MiB"):
-        parse_gpu_part("0.001%", where="--memory").of(15360, where="--memory")
-    assert GpuPart(mib=7).of(1, where="") == 7
+        parse_gpu_memory("0.001%", where="--memory").of(15360, where="--memory")
+    assert MemoryAmount(mib=7).of(1, where="") == 7
 
 
 @pytest.mark.parametrize("command", ["gpus", "doctor"])

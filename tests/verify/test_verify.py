@@ -9,11 +9,11 @@ import pytest
 from typer.testing import CliRunner
 
 from lamina.cli.main import app
-from lamina.core.quantities import MIB
+from lamina.core.quantities import MIB, MemoryAmount
 from lamina.errors import BadInput, LaminaError
 from lamina.operations.verify.compute import MIN_KERNEL, POINTS, compute
 from lamina.operations.verify.escapes import HELD, KNOWN, escapes
-from lamina.operations.verify.machine import KERNELS, Site, site
+from lamina.operations.verify.machine import Site, site
 from lamina.operations.verify.memory import KINDS, memory
 from lamina.operations.verify.overhead import CALLS, overhead
 from lamina.operations.verify.report import cells, charts, judged, untested
@@ -152,7 +152,7 @@ def test_a_share_of_kernels_that_end_early_is_not_ok(answering: Site, monkeypatc
 
 
 def test_a_tenant_measures_how_long_its_kernels_take(unheld: Site) -> None:
-    answer = unheld.ask(unheld.free(), "compute", "1", "0", "0.5", str(KERNELS))
+    answer = unheld.ask(unheld.free(), "compute", "1", "0", "0.5")
     assert answer["kernel_ms"] >= MIN_KERNEL
 
 
@@ -199,8 +199,8 @@ def test_an_error_is_signed_and_bounded_on_both_sides(measured: float, verdict: 
         ({"shares": (50, 100)}, "--shares must be integers from 1 to 99, got 50,100"),
         ({"seconds": 0.1}, "--seconds must be from 0.5 to 600, got 0.1"),
         ({"seconds": float("nan")}, "--seconds must be from 0.5 to 600, got nan"),
-        ({"memory_mib": 1023}, "--memory must be"),
-        ({"memory_mib": 15000}, "--memory must be from 1024 to 14335 MiB on GPU 0, got 15000 MiB"),
+        ({"memory": MemoryAmount(1023)}, "--memory must be"),
+        ({"memory": MemoryAmount(15000)}, "--memory must be from 1024 to 14335 MiB on GPU 0, got 15000 MiB"),
         ({"gpu": "3"}, "--gpu '3' is not a GPU of this machine"),
         ({"simulate": "T1000"}, "there is no GPU model 'T1000'"),
     ],
@@ -216,7 +216,7 @@ def test_without_a_gpu_it_says_so(monkeypatch: pytest.MonkeyPatch) -> None:
 
         raise Outside("this machine has no NVIDIA driver")
 
-    monkeypatch.setattr("lamina.operations.verify.machine.find_driver", no_driver)
+    monkeypatch.setattr("lamina.enforcement.run_machine.find_driver", no_driver)
     with pytest.raises(LaminaError, match="no NVIDIA driver") as raised:
         next(verify())
     assert raised.value.exit_code == 2

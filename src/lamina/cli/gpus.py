@@ -9,7 +9,7 @@ from rich.table import Table
 
 from lamina.cli.cluster_warnings import silent_agents, warnings
 from lamina.cli.connection import here_instead
-from lamina.cli.lists import ListedCluster, Listing, ListKind, ListReading, list_command
+from lamina.cli.lists import ListedCluster, ListKind, ListQuery, ListReading, list_command
 from lamina.cli.options import Local, one_of
 from lamina.cli.tables import UNKNOWN, amount
 from lamina.errors import BadInput, Outside
@@ -30,7 +30,7 @@ def gpus(
         typer.Option("--sort", help="Order: node, model, mode, granted, used, free, busy or pods, the largest first."),
     ] = "node",
     local: Local = False,
-) -> Listing[GpuRow]:
+) -> ListQuery[GpuRow]:
     """List GPUs: memory and compute granted, used and free, slots, mode, health, and the pods on them.
 
     What is used comes from the metrics of the agents; `-` is what is not known. Labels are those of nodes. Without a
@@ -64,7 +64,7 @@ def gpus(
         rows = in_order(machine.gpu_rows, sort)
         return ListReading(rows, [here_instead(machine.node, local=local)], machine.warnings)
 
-    return Listing(kind, read, None if of_cluster else here, local)
+    return ListQuery(kind, read, None if of_cluster else here, local)
 
 
 _HEAD = ("NODE", "GPU", "MODEL", "MODE", "GRANTED", "USED", "FREE", "COMPUTE", "BUSY", "SLOTS", "STATE")

@@ -20,6 +20,7 @@ GROUPS: Mapping[str, Mapping[str, str]] = {
     "On one machine": {
         "run": "Run a command under a GPU memory and compute limit.",
         "ps": "List runs of `lamina run` on this machine: limit, use, peak, refused allocations and processes.",
+        "load": "Hold memory of a GPU and launch kernels, and print what it got: try it under `lamina run`.",
         "verify": "Test on this machine that memory and compute limits hold, and what the facade costs.",
         "simulate": "Replay pods on nodes and compare policies: allocated and stranded GPU, and which pods wait and "
         "why.",

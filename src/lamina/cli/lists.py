@@ -73,7 +73,7 @@ class ListedCluster(NamedTuple):
 Read = Callable[[], Awaitable[ListReading[R]]]
 
 
-class Listing(NamedTuple, Generic[R]):
+class ListQuery(NamedTuple, Generic[R]):
     """What is listed, and how it is read. A list that this machine has too says how it is read `here`."""
 
     kind: ListKind[R]
@@ -83,7 +83,7 @@ class Listing(NamedTuple, Generic[R]):
     """Whether this machine is asked for where there is a cluster too."""
 
 
-def list_command(command: Callable[..., Listing[R]]) -> Callable[..., None]:
+def list_command(command: Callable[..., ListQuery[R]]) -> Callable[..., None]:
     """The command with the options of lists after its own. `command` gets a ListedCluster first."""
 
     def listing(

@@ -7,7 +7,7 @@ import typer
 from rich.table import Table
 
 from lamina.cli.connection import with_cluster
-from lamina.cli.lists import ListedCluster, ListForm, Listing, ListKind, ListReading, check, list_command, print_list
+from lamina.cli.lists import ListedCluster, ListForm, ListKind, ListQuery, ListReading, check, list_command, print_list
 from lamina.cli.options import Kubeconfig, NoHeaders, Output, SortBy
 from lamina.operations.mig import MigNode, ProfileRow, mig_nodes, profile_rows, request_configuration
 from lamina.ports.kube import Kube
@@ -40,7 +40,7 @@ def profiles(
 
 @mig.command("list")
 @list_command
-def list_nodes(listed: ListedCluster) -> Listing[MigNode]:
+def list_nodes(listed: ListedCluster) -> ListQuery[MigNode]:
     """List nodes with MIG devices or a requested MIG configuration: its state and the devices."""
     of_these = "with these labels " if listed.selected else ""
     kind = ListKind(
@@ -55,7 +55,7 @@ def list_nodes(listed: ListedCluster) -> Listing[MigNode]:
     async def read(kube: Kube) -> ListReading[MigNode]:
         return ListReading(await mig_nodes(kube, listed.selected))
 
-    return Listing(kind, read)
+    return ListQuery(kind, read)
 
 
 @mig.command()

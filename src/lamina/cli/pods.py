@@ -7,7 +7,7 @@ import typer
 from lamina.cli import tables
 from lamina.cli.cluster_warnings import silent_agents, warnings
 from lamina.cli.connection import chosen_namespace
-from lamina.cli.lists import ListedCluster, Listing, ListKind, ListReading, list_command
+from lamina.cli.lists import ListedCluster, ListKind, ListQuery, ListReading, list_command
 from lamina.cli.options import Namespace
 from lamina.operations import agent_metrics
 from lamina.ports.kube import ProxiedKube
@@ -23,7 +23,7 @@ def pods(
     all_namespaces: Annotated[
         bool, typer.Option("--all-namespaces", "-A", help="List pods in all namespaces.")
     ] = False,
-) -> Listing[PodRow]:
+) -> ListQuery[PodRow]:
     """List pods that request GPUs: node, GPU, memory, compute, and the reason if pending.
 
     What is used comes from the metrics of the agents; `-` is what is not known. Workloads whose pods are refused, such
@@ -50,4 +50,4 @@ def pods(
         rows = [*rows_of(shown, cluster, use), *deleted_rows(cluster, where, listed.selected), *refused]
         return ListReading(rows, silent_agents(use), [*warnings(cluster), *([unread] if unread else ())])
 
-    return Listing(kind, read)
+    return ListQuery(kind, read)

@@ -5,14 +5,14 @@ from collections.abc import Sequence
 from rich.table import Table
 
 from lamina.cli.cluster_warnings import warnings
-from lamina.cli.lists import ListedCluster, Listing, ListKind, ListReading, list_command
+from lamina.cli.lists import ListedCluster, ListKind, ListQuery, ListReading, list_command
 from lamina.ports.kube import Kube
 from lamina.report import cluster_reader
 from lamina.report.quotas import QuotaRow, quota_rows
 
 
 @list_command
-def quotas(listed: ListedCluster) -> Listing[QuotaRow]:
+def quotas(listed: ListedCluster) -> ListQuery[QuotaRow]:
     """List quotas on GPU memory and compute in all namespaces, with current usage."""
     of_these = "has these labels and " if listed.selected else ""
     kind = ListKind(
@@ -27,7 +27,7 @@ def quotas(listed: ListedCluster) -> Listing[QuotaRow]:
         cluster = await cluster_reader.read(kube)
         return ListReading(quota_rows(cluster, listed.selected), warnings=warnings(cluster))
 
-    return Listing(kind, read)
+    return ListQuery(kind, read)
 
 
 def _table(rows: Sequence[QuotaRow]) -> Table:

@@ -43,13 +43,6 @@ def run(
     device = container_device(cdi, cdi_dir) if cdi else None
     sys.exit(
         run_limited(
-            command,
-            memory=memory,
-            gpu=gpu,
-            simulate=simulate or None,
-            cores=cores,
-            policy=policy,
-            device=device,
-            warn=lambda sentence: typer.echo(f"Warning: {sentence}", err=True),
+            command, memory=memory, gpu=gpu, simulate=simulate or None, cores=cores, policy=policy, device=device
         )
     )

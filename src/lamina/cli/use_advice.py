@@ -8,7 +8,7 @@ import typer
 from rich.table import Table
 
 from lamina.cli.cluster_warnings import warnings
-from lamina.cli.lists import ListedCluster, Listing, ListKind, ListReading, list_command
+from lamina.cli.lists import ListedCluster, ListKind, ListQuery, ListReading, list_command
 from lamina.operations.advise.shares import IdleShare, ShareAdvice, advise_shares, idle_shares
 from lamina.operations.advise.use_histories import UseOverTime, read_use_over_time
 from lamina.ports.kube import ProxiedKube
@@ -27,7 +27,7 @@ def shares(
     hours: Annotated[
         float, typer.Option("--hours", min=0, help="Only containers with at least this many hours of data.")
     ] = 24.0,
-) -> Listing[ShareAdvice]:
+) -> ListQuery[ShareAdvice]:
     """Suggest what workloads could request by what they used in the last one to two weeks."""
     kind = ListKind(
         row=ShareAdvice,
@@ -41,7 +41,7 @@ def shares(
     def rows(cluster: ClusterView, use: UseOverTime) -> Sequence[ShareAdvice]:
         return advise_shares(cluster, use, namespace=namespace, selected=listed.selected, min_s=hours * _HOUR_S)
 
-    return Listing(kind, _reading(rows))
+    return ListQuery(kind, _reading(rows))
 
 
 @list_command
@@ -51,7 +51,7 @@ def idle(
     hours: Annotated[
         float, typer.Option("--hours", min=0, help="Only pods that have not used a GPU for at least this many hours.")
     ] = 1.0,
-) -> Listing[IdleShare]:
+) -> ListQuery[IdleShare]:
     """List pods that hold GPUs and run nothing on them."""
     kind = ListKind(
         row=IdleShare,
@@ -64,7 +64,7 @@ def idle(
     def rows(cluster: ClusterView, use: UseOverTime) -> Sequence[IdleShare]:
         return idle_shares(cluster, use, namespace=namespace, selected=listed.selected, min_s=hours * _HOUR_S)
 
-    return Listing(kind, _reading(rows))
+    return ListQuery(kind, _reading(rows))
 
 
 def _reading(

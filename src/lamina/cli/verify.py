@@ -14,7 +14,7 @@ from rich.table import Table
 from lamina.cli.exit_codes import ExitCode
 from lamina.cli.options import LocalGpuOption, Simulate
 from lamina.cli.terminal import console, print_charts, print_table
-from lamina.core.quantities import parse_gpu_part
+from lamina.core.quantities import parse_gpu_memory
 from lamina.errors import BadInput
 from lamina.operations.verify import run as checks
 from lamina.operations.verify.report import HEAD, CheckResult, cells, charts, page
@@ -41,7 +41,7 @@ def verify(
     rows = checks.verify(
         gpu=gpu,
         simulate=simulate or None,
-        memory=parse_gpu_part(memory, where="--memory"),
+        memory=parse_gpu_memory(memory, where="--memory"),
         shares=_shares(measured[0]),
         seconds=measured[1],
         rounds=5 if quick else 15,

@@ -32,7 +32,7 @@ def parse_memory_mib(text: str, *, where: str) -> int:
     return mib
 
 
-class GpuPart(NamedTuple):
+class MemoryAmount(NamedTuple):
     """Memory of a GPU: an amount, or a percentage of what the GPU has."""
 
     mib: int = 0
@@ -49,17 +49,17 @@ class GpuPart(NamedTuple):
 _PERCENT = re.compile(r"[0-9]{1,3}(\.[0-9]{1,6})?%")
 
 
-def parse_gpu_part(text: str, *, where: str) -> GpuPart:
+def parse_gpu_memory(text: str, *, where: str) -> MemoryAmount:
     """The part of a GPU's memory that `text` is: an amount as above, or a percentage such as 25% or 12.5%.
 
     Raises BadInput unless it is over 0, and 100% at most.
     """
     if "%" not in text:
-        return GpuPart(mib=parse_memory_mib(text, where=where))
+        return MemoryAmount(mib=parse_memory_mib(text, where=where))
     percent = Fraction(text.strip()[:-1]) if _PERCENT.fullmatch(text.strip()) else Fraction(0)
     if not 0 < percent <= 100:
         raise BadInput(f"{where} must be a percentage over 0% and up to 100%, such as 25% or 12.5%, got {text!r}")
-    return GpuPart(percent=percent)
+    return MemoryAmount(percent=percent)
 
 
 _DECIMAL = {

@@ -6,7 +6,7 @@ import shutil
 import signal
 import sys
 import time
-from collections.abc import Callable, Iterator, Sequence, Set
+from collections.abc import Iterator, Sequence, Set
 from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import Protocol
@@ -14,7 +14,7 @@ from typing import Protocol
 from msgspec import structs
 
 from lamina.core.grants import ComputePolicy
-from lamina.core.quantities import MIB, parse_gpu_part
+from lamina.core.quantities import MIB, parse_gpu_memory
 from lamina.enforcement import run_reaper
 from lamina.enforcement.environment import environment
 from lamina.enforcement.files import write_container
@@ -58,11 +58,10 @@ def run(
     cores: int = 0,
     policy: str = "cap",
     device: ContainerDevice | None = None,
-    warn: Callable[[str], None] = lambda sentence: None,
 ) -> int:
     """Runs the command and waits for it; its processes together get no more of one GPU than `memory`, and than `cores`
     percent of its time where that is not 0; `policy` is "cap", or "weight" when they may have what others leave.
-    `warn` gets a sentence where the limits of all runs exceed the GPU.
+    Where the limits of all runs exceed the GPU, a warning goes to standard error.
 
     `simulate` names a GPU model to use instead of the machine's driver. With `device`, the limits are those of the
     containers that have it, all together. Returns the command's exit code, or 128 and the
@@ -71,7 +70,7 @@ def run(
     """
     if not command:
         raise BadInput("there is no command to run; write it after --")
-    part = parse_gpu_part(memory, where="--memory")
+    part = parse_gpu_memory(memory, where="--memory")
     if not 0 <= cores <= 100:
         raise BadInput(f"--cores must be an integer from 0 to 100, got {cores}")
     if policy not in ("cap", "weight"):
@@ -96,7 +95,7 @@ def run(
             recorded(folder, _record(command, machine, device)),
         ):
             if excess := exceeded(chosen, runs()):
-                warn(excess)
+                print(f"Warning: {excess}", file=sys.stderr, flush=True)
             variables = machine.variables
             if device is None:
                 variables = environment(folder, machine.driver, variables)

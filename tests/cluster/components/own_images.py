@@ -5,6 +5,7 @@ import shutil
 from pathlib import Path
 
 import lamina_lab
+from lamina.operations import gpu_load
 from tests.cluster.components import cache, images
 from tests.cluster.components.binaries import fetch
 from tests.cluster.components.commands import run
@@ -21,12 +22,13 @@ PACKAGES = (
     *("python3.11-minimal", "libpython3.11-minimal", "libpython3.11-stdlib"),
 )
 LAB = Path(lamina_lab.__file__).parent / "programs"
+LOAD = Path(gpu_load.__file__)
 HOSTILE = Path(__file__).parents[1] / "hostile/program.py"
 PROGRAMS = {
-    "usr/bin/gpu-load": LAB / "gpu_load.py",
+    "usr/bin/gpu-load": LOAD,
     "usr/bin/dcgmproftester11": LAB / "dcgmproftester.py",
     "usr/bin/dcgmproftester12": LAB / "dcgmproftester.py",
-    "usr/lib/python3.11/lamina_lab/programs/gpu_load.py": LAB / "gpu_load.py",
+    "usr/lib/python3.11/lamina/operations/gpu_load.py": LOAD,
     "usr/lib/python3.11/lamina_lab/programs/mps_control.py": LAB / "mps_control.py",
     "gpu_torch.py": LAB / "gpu_torch.py",
     "usr/bin/hostile": HOSTILE,

@@ -12,7 +12,7 @@ import sys
 import time
 from collections.abc import Sequence
 
-from lamina_lab.programs.gpu_load import DriverError, LoadDriver
+from lamina.operations.gpu_load import DriverError, LoadDriver
 from lamina_lab.programs.mps_control import take_name
 
 TENSOR = 1004

@@ -56,7 +56,7 @@ def install(bin_dir: Path, root_dir: Path) -> None:
     root_dir.mkdir(parents=True, exist_ok=True)
     python = shlex.quote(sys.executable)
     _script(bin_dir / "nvidia-smi", _MODULE.format(python=python, module="lamina_lab.smi"))
-    _script(bin_dir / "gpu-load", _MODULE.format(python=python, module="lamina_lab.programs.gpu_load"))
+    _script(bin_dir / "gpu-load", _MODULE.format(python=python, module="lamina.operations.gpu_load"))
     for name in ("dcgmproftester11", "dcgmproftester12"):
         _script(bin_dir / name, _NAMED.format(python=python, module="lamina_lab.programs.dcgmproftester", name=name))
     control = _SCRIPT.format(python=python, path=shlex.quote(str(_HERE / "mps_control.py")))

@@ -14,7 +14,8 @@ import uuid
 import msgspec
 from msgspec import Struct, field
 
-from lamina.core.cards import Card, card
+from lamina.core.card_model import Card
+from lamina.core.cards import card
 from lamina.errors import BadInput
 
 MAX_GPUS = 16

@@ -4,7 +4,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from contextlib import suppress
 
 from lamina.errors import Outside
-from lamina.operations.verify.machine import KERNELS, Site, answer
+from lamina.operations.verify.machine import Site, answer
 from lamina.operations.verify.report import CheckResult, judged, untested
 
 POINTS = 2.0
@@ -43,7 +43,7 @@ def compute(site: Site, shares: Sequence[int], seconds: float) -> Iterator[Check
 
 
 def _task(seconds: float) -> tuple[str, ...]:
-    return ("compute", str(KERNEL_MS), "1", str(seconds), str(KERNELS))
+    return ("compute", str(KERNEL_MS), "1", str(seconds))
 
 
 def _without_limits(got: Mapping[str, float]) -> CheckResult:

@@ -16,7 +16,6 @@ from lamina.enforcement.driver import LocalGpu
 from lamina.enforcement.run_machine import find_machine
 from lamina.errors import Outside
 
-KERNELS = Path(__file__).with_name("kernels.ptx")
 TIMEOUT_S = 120
 _OURS = ("LAMINA_", "CUDA_VISIBLE_DEVICES", "LD_PRELOAD")
 

@@ -4,10 +4,12 @@ import statistics
 import subprocess
 import time
 from collections.abc import Iterator
+from pathlib import Path
 
 from lamina import native
 from lamina.errors import LaminaError, Outside
-from lamina.operations.verify.machine import KERNELS, Site
+from lamina.operations.gpu_load import KERNELS
+from lamina.operations.verify.machine import Site
 from lamina.operations.verify.report import CheckResult, untested
 
 CALLS = {"launch": "cuLaunchKernel", "plain": "cuMemAlloc and cuMemFree", "memory-info": "cuMemGetInfo"}
@@ -18,8 +20,9 @@ SOON_NS = 5_000_000
 def overhead(site: Site, rounds: int) -> Iterator[CheckResult]:
     """Nanoseconds of CPU time per call: `limit` is without the facade, `measured` with it, and nothing is judged."""
     try:
-        program = str(native.path("verify/calls"))
-        sides = [_start(program, variables) for variables in (site.free(), site.held())]
+        program, kernels = str(native.path("verify/calls")), site.folder / "kernels.ptx"
+        kernels.write_bytes(KERNELS)
+        sides = [_start(program, kernels, variables) for variables in (site.free(), site.held())]
     except LaminaError as failed:
         yield untested("overhead", "calls", str(failed))
         return
@@ -42,9 +45,9 @@ def overhead(site: Site, rounds: int) -> Iterator[CheckResult]:
             side.communicate()
 
 
-def _start(program: str, variables: dict[str, str]) -> "subprocess.Popen[str]":
+def _start(program: str, kernels: Path, variables: dict[str, str]) -> "subprocess.Popen[str]":
     pipe = subprocess.PIPE
-    command = [program, str(KERNELS)]
+    command = [program, str(kernels)]
     started = subprocess.Popen(command, env=variables, stdin=pipe, stdout=pipe, stderr=pipe, text=True, bufsize=1)
     if (line := _line(started)) != "ready":
         started.kill()

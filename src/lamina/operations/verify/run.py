@@ -3,7 +3,7 @@
 import math
 from collections.abc import Iterator, Sequence
 
-from lamina.core.quantities import GpuPart
+from lamina.core.quantities import MemoryAmount
 from lamina.errors import BadInput, LaminaError, Outside
 from lamina.operations.verify.compute import compute
 from lamina.operations.verify.escapes import escapes
@@ -15,11 +15,11 @@ from lamina.operations.verify.views import views
 
 SHARES = (10, 30, 50, 70)
 SECONDS = 4.0
-MEMORY = GpuPart(2048)
+MEMORY = MemoryAmount(2048)
 
 
 def verify(
-    *, gpu: str = "", simulate: str | None = None, memory: GpuPart = MEMORY, shares: Sequence[int] = SHARES,
+    *, gpu: str = "", simulate: str | None = None, memory: MemoryAmount = MEMORY, shares: Sequence[int] = SHARES,
     seconds: float = SECONDS, rounds: int = 9, enforced: bool = True,
 ) -> Iterator[CheckResult]:  # fmt: skip
     """Rows as they become known. Raises BadInput for settings that make no sense, and LaminaError without a GPU.

@@ -1,7 +1,7 @@
 """A tenant: a process that is held to limits and says what it could do. It knows nothing of how it is held.
 
 Run as `python -m lamina.operations.verify.tenant WHAT ARGUMENTS`; the answer is one JSON object on standard output.
-It uses the driver through ctypes and nothing else of this package.
+It uses the driver through ctypes, and the load of this package.
 """
 
 import ctypes
@@ -13,6 +13,8 @@ import time
 from collections.abc import Callable
 from ctypes import byref, c_int, c_size_t, c_uint, c_uint64, c_ulonglong, c_void_p
 from pathlib import Path
+
+from lamina.operations.gpu_load import AHEAD, Spin
 
 MIB = 1 << 20
 NOT_KNOWN = (1 << 64) - 1
@@ -179,36 +181,26 @@ def figures(uuid: str) -> dict[str, object]:
     return {"processes": {str(one.pid): one.bytes for one in found[: count.value] if one.bytes != NOT_KNOWN}}
 
 
-def compute(milliseconds: str, warm_up: str, seconds: str, kernels: str) -> dict[str, object]:
-    """Launches kernels of a known time, ten and then a wait.
+def compute(milliseconds: str, warm_up: str, seconds: str) -> dict[str, object]:
+    """Launches kernels of a known time, a batch and then a wait.
 
     `percent` is the share of the time that they took if each took as long as it should; `kernel_ms` is the shortest
     average of a batch, which shows whether they did.
     """
     driver = CheckedDriver()
     driver.begin()
-    module, function = c_void_p(), c_void_p()
-    driver("cuModuleLoadData", byref(module), Path(kernels).read_bytes() + b"\0")
-    driver("cuModuleGetFunction", byref(function), module, b"spin")
-    duration = c_uint64(int(float(milliseconds) * 1e6))
-    parameters = (c_void_p * 1)(ctypes.addressof(duration))
-
-    def batch() -> None:
-        for _ in range(10):
-            driver("cuLaunchKernel", function, 1, 1, 1, 1, 1, 1, 0, None, parameters, None)
-        driver("cuCtxSynchronize")
-
+    spin = Spin(driver, float(milliseconds))
     end = time.monotonic() + float(warm_up)
     while time.monotonic() < end:
-        batch()
+        spin.batch()
     start, done, shortest = time.monotonic(), 0, float("inf")
     now = start
     while now - start < float(seconds):
-        batch()
-        done += 10
+        spin.batch()
+        done += AHEAD
         before, now = now, time.monotonic()
         shortest = min(shortest, now - before)
-    return {"percent": done * duration.value / 1e7 / (now - start), "kernel_ms": shortest * 100}
+    return {"percent": spin.percent(done, now - start), "kernel_ms": shortest * 1000 / AHEAD}
 
 
 def escape(kind: str, limit: str, driver_path: str) -> dict[str, object]:
