@@ -6,7 +6,7 @@ from pathlib import Path
 
 import yaml
 
-from lamina_lab.api.access.reviews import USER
+from lamina_lab.api.access.users import ADMIN
 
 
 def render(name: str, url: str, certificate_authority: bytes, token: str) -> str:
@@ -16,8 +16,8 @@ def render(name: str, url: str, certificate_authority: bytes, token: str) -> str
         "apiVersion": "v1",
         "kind": "Config",
         "clusters": [{"name": name, "cluster": {"server": url, "certificate-authority-data": encoded}}],
-        "users": [{"name": USER, "user": {"token": token}}],
-        "contexts": [{"name": name, "context": {"cluster": name, "user": USER, "namespace": "default"}}],
+        "users": [{"name": ADMIN.name, "user": {"token": token}}],
+        "contexts": [{"name": name, "context": {"cluster": name, "user": ADMIN.name, "namespace": "default"}}],
         "current-context": name,
     }
     return yaml.safe_dump(config, sort_keys=False)

@@ -1,6 +1,5 @@
 """The HTTP application: authentication, routing and error answers."""
 
-import hmac
 import logging
 from collections.abc import Awaitable, Callable
 from typing import Any
@@ -8,13 +7,14 @@ from typing import Any
 import msgspec
 from aiohttp import web
 
+from lamina_lab.api.access.identities import Identities
 from lamina_lab.api.access.reviews import REVIEWS, answer
 from lamina_lab.api.http import discovery, openapi, proxies, reads, scale, streams, writes
 from lamina_lab.api.http.kubelets import Kubelets
-from lamina_lab.api.http.requests import ResourcePath, address, view
+from lamina_lab.api.http.requests import ResourcePath, address, attributes, view
 from lamina_lab.api.schema.resources import ApiResource
 from lamina_lab.api.storage.verbs import Api
-from lamina_lab.kubernetes.errors import ApiError, internal, method_not_allowed, no_such_path, unauthorized
+from lamina_lab.kubernetes.errors import ApiError, internal, method_not_allowed, no_such_path
 
 LIMIT = 16 << 20
 OPEN_PATHS = ("/healthz", "/livez", "/readyz")
@@ -25,18 +25,20 @@ _Handler = Callable[[web.Request], Awaitable[web.StreamResponse]]
 
 
 def application(api: Api, nodes: Kubelets, token: str, agents: proxies.Agents = proxies.none) -> web.Application:
-    """The whole API as an aiohttp application. The bearer of `token` may do everything, others nothing."""
+    """The whole API as an aiohttp application. The bearer of `token` may do everything, service accounts what their
+    roles allow, and others nothing."""
+    identities = Identities(token, api.store, api.catalog)
 
     async def api_paths(request: web.Request) -> web.StreamResponse:
         if (node := proxies.node_of(request.path)) is not None and request.method == "GET":
             return await proxies.metrics(agents, node)
-        return await _route(api, nodes, request)
+        return await _route(api, nodes, identities, request)
 
     async def openapi_v3(request: web.Request) -> web.StreamResponse:
         path = request.match_info["path"].strip("/")
         return _json(openapi.document(api.catalog, path) if path else openapi.index(api.catalog))
 
-    app = web.Application(middlewares=[_errors, _bearer(token)], client_max_size=LIMIT)
+    app = web.Application(middlewares=[_errors, _access(identities)], client_max_size=LIMIT)
     for path in OPEN_PATHS:
         app.router.add_get(path, _ok)
         app.router.add_get(path + "/{check}", _ok)
@@ -67,14 +69,13 @@ async def _errors(request: web.Request, handler: _Handler) -> web.StreamResponse
         return _json(internal(f"{type(error).__name__}: {error}").status(), 500)
 
 
-def _bearer(token: str) -> Any:
-    wanted = f"Bearer {token}".encode()
-
+def _access(identities: Identities) -> Any:
     @web.middleware
     async def check(request: web.Request, handler: _Handler) -> web.StreamResponse:
-        given = request.headers.get("Authorization", "").encode()
-        if not request.path.startswith(OPEN_PATHS) and not hmac.compare_digest(given, wanted):
-            raise unauthorized()
+        if not request.path.startswith(OPEN_PATHS):
+            user = identities.user(request.headers, request.headers.getall("Impersonate-Group", ()))
+            identities.check(user, attributes(request.method, request.path, request.query))
+            request[writes.ASKING] = user
         return await handler(request)
 
     return check
@@ -99,7 +100,7 @@ async def _nothing(request: web.Request) -> web.Response:
     raise no_such_path()
 
 
-async def _route(api: Api, nodes: Kubelets, request: web.Request) -> web.StreamResponse:
+async def _route(api: Api, nodes: Kubelets, identities: Identities, request: web.Request) -> web.StreamResponse:
     place = address(request.path)
     if place is None:
         return _discovery(api, request)
@@ -107,10 +108,14 @@ async def _route(api: Api, nodes: Kubelets, request: web.Request) -> web.StreamR
     if review is not None and review.group == place.group:
         if request.method != "POST":
             raise method_not_allowed(request.method.lower(), place.plural)
-        return _json(answer(review, await writes.read_body(request)), 201)
+        body = await writes.read_body(request)
+        return _json(answer(review, body, writes.asking(request), identities), 201)
     resource = api.catalog.find(place.group, place.version, place.plural)
     if resource.namespaced != bool(place.namespace) and (place.name or place.namespace):
         raise no_such_path()
+    if (resource.plural, place.subresource, request.method) == ("serviceaccounts", "token", "POST"):
+        body = await writes.read_body(request)
+        return _json(identities.tokens.issue(place.namespace, place.name, body), 201)
     return await _answer(api, nodes, resource, place, request)
 
 

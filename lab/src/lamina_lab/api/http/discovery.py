@@ -26,6 +26,7 @@ _SUBRESOURCES: dict[str, tuple[str, str, str, tuple[str, ...]]] = {
     "scale": ("autoscaling", "v1", "Scale", ("get", "patch", "update")),
     "binding": ("", "v1", "Binding", ("create",)),
     "eviction": ("policy", "v1", "Eviction", ("create",)),
+    "token": ("authentication.k8s.io", "v1", "TokenRequest", ("create",)),
     "exec": ("", "v1", "PodExecOptions", ("create", "get")),
     "log": ("", "v1", "Pod", ("get",)),
 }

@@ -4,6 +4,7 @@ from collections.abc import Mapping
 
 from msgspec import Struct
 
+from lamina_lab.api.access.rbac import Attributes
 from lamina_lab.kubernetes.errors import bad_request
 
 
@@ -33,6 +34,23 @@ def address(path: str) -> ResourcePath | None:
         namespace, rest = rest[1], rest[2:]
     padded = [*rest, "", ""]
     return ResourcePath(group, version, namespace, padded[0], padded[1], "/".join(rest[2:]))
+
+
+_VERBS = {"GET": "get", "HEAD": "get", "POST": "create", "PUT": "update", "PATCH": "patch", "DELETE": "delete"}
+
+
+def attributes(method: str, path: str, query: Mapping[str, str]) -> Attributes:
+    """What a request does, as roles name it."""
+    verb, place = _VERBS.get(method, method.lower()), address(path)
+    if place is None:
+        return Attributes(verb, path=path)
+    if not place.name and verb == "get":
+        verb = "watch" if flag(query, "watch") else "list"
+    elif not place.name and verb == "delete":
+        verb = "deletecollection"
+    resource = f"{place.plural}/{place.subresource}" if place.subresource else place.plural
+    namespace = place.name if (place.group, place.plural) == ("", "namespaces") else place.namespace
+    return Attributes(verb, place.group, resource, place.name, namespace)
 
 
 class View(Struct, frozen=True):

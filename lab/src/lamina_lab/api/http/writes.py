@@ -7,7 +7,7 @@ import msgspec
 from aiohttp import web
 
 from lamina.ports.kube import Object
-from lamina_lab.api.access.reviews import USER
+from lamina_lab.api.access.users import User
 from lamina_lab.api.http import scale, views
 from lamina_lab.api.http.reads import respond, respond_object
 from lamina_lab.api.http.requests import ResourcePath, View, dry_run, flag, number
@@ -26,12 +26,20 @@ STRICTNESS = ("Ignore", "Warn", "Strict")
 POLICIES = ("Background", "Foreground", "Orphan")
 
 
+ASKING = web.RequestKey("asking", User)
+
+
+def asking(request: web.Request) -> User:
+    """The user that a request is from."""
+    return request[ASKING]
+
+
 def _call(request: web.Request) -> Call:
     manager = request.query.get("fieldManager") or request.headers.get("User-Agent", "unknown").split("/")[0]
     strictness = request.query.get("fieldValidation") or "Warn"
     if strictness not in STRICTNESS:
         raise bad_request(f'fieldValidation: Unsupported value: "{strictness}": supported values: {STRICTNESS}')
-    return Call(dry_run=dry_run(request.query), user=USER, manager=manager, strictness=strictness)
+    return Call(dry_run=dry_run(request.query), user=asking(request).name, manager=manager, strictness=strictness)
 
 
 async def read_body(request: web.Request) -> Any:

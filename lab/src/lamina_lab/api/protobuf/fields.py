@@ -20,6 +20,7 @@ AuditAnnotation: key=1:s valueExpression=2:s
 AzureDiskVolumeSource: diskName=1:s diskURI=2:s cachingMode=3:s* fsType=4:s* readOnly=5:b* kind=6:s*
 AzureFileVolumeSource: secretName=1:s shareName=2:s readOnly=3:b
 Binding: metadata=1:ObjectMeta target=2:ObjectReference
+BoundObjectReference: kind=1:s apiVersion=2:s name=3:s uid=4:s
 CELDeviceSelector: expression=1:s
 CSIVolumeSource: driver=1:s readOnly=2:b* fsType=3:s* volumeAttributes=4:{}s
     nodePublishSecretRef=5:LocalObjectReference*
@@ -208,6 +209,7 @@ LinuxContainerUser: uid=1:i gid=2:i supplementalGroups=3:[]i
 LoadBalancerIngress: ip=1:s hostname=2:s ipMode=3:s* ports=4:[]PortStatus
 LoadBalancerStatus: ingress=1:[]LoadBalancerIngress
 LocalObjectReference: name=1:s
+LocalSubjectAccessReview: metadata=1:ObjectMeta spec=2:SubjectAccessReviewSpec status=3:SubjectAccessReviewStatus
 MatchCondition: name=1:s expression=2:s
 MatchResources: namespaceSelector=1:LabelSelector* objectSelector=2:LabelSelector*
     resourceRules=3:[]NamedRuleWithOperations
@@ -416,6 +418,9 @@ SessionAffinityConfig: clientIP=1:ClientIPConfig*
 SleepAction: seconds=1:i
 StorageOSVolumeSource: volumeName=1:s volumeNamespace=2:s fsType=3:s readOnly=4:b secretRef=5:LocalObjectReference*
 Subject: kind=1:s apiGroup=2:s name=3:s namespace=4:s
+SubjectAccessReview: metadata=1:ObjectMeta spec=2:SubjectAccessReviewSpec status=3:SubjectAccessReviewStatus
+SubjectAccessReviewSpec: resourceAttributes=1:ResourceAttributes* nonResourceAttributes=2:NonResourceAttributes*
+    user=3:s groups=4:[]s extra=5:- uid=6:s
 SubjectAccessReviewStatus: allowed=1:b denied=4:b reason=2:s evaluationError=3:s
 SubjectRulesReviewStatus: resourceRules=1:[]ResourceRule nonResourceRules=2:[]NonResourceRule incomplete=3:b
     evaluationError=4:s
@@ -424,6 +429,12 @@ SuccessPolicyRule: succeededIndexes=1:s* succeededCount=2:i*
 Sysctl: name=1:s value=2:s
 TCPSocketAction: port=1:IntOrString host=2:s
 Taint: key=1:s value=2:s effect=3:s timeAdded=4:Time*
+TokenRequest: metadata=1:ObjectMeta spec=2:TokenRequestSpec status=3:TokenRequestStatus
+TokenRequestSpec: audiences=1:[]s boundObjectRef=3:BoundObjectReference* expirationSeconds=4:i*
+TokenRequestStatus: token=1:s expirationTimestamp=2:Time
+TokenReview: metadata=1:ObjectMeta spec=2:TokenReviewSpec status=3:TokenReviewStatus
+TokenReviewSpec: token=1:s audiences=2:[]s
+TokenReviewStatus: authenticated=1:b user=2:UserInfo audiences=4:[]s error=3:s
 Toleration: key=1:s operator=2:s value=3:s effect=4:s tolerationSeconds=5:i*
 TopologySpreadConstraint: maxSkew=1:i topologyKey=2:s whenUnsatisfiable=3:s labelSelector=4:LabelSelector*
     minDomains=5:i* nodeAffinityPolicy=6:s* nodeTaintsPolicy=7:s* matchLabelKeys=8:[]s

@@ -56,7 +56,7 @@ def _rows() -> Iterator[ApiResource]:
         ("pods", "Pod", True, ("po",), pod, every),
         ("resourcequotas", "ResourceQuota", True, ("quota",), status, ()),
         ("secrets", "Secret", True, (), (), ()),
-        ("serviceaccounts", "ServiceAccount", True, ("sa",), (), ()),
+        ("serviceaccounts", "ServiceAccount", True, ("sa",), ("token",), ()),
         ("services", "Service", True, ("svc",), status, every),
     ):
         yield ApiResource("", "v1", kind, plural, namespaced, short, subresources, categories)
