@@ -25,7 +25,8 @@ Every command has `--help`; `lamina --version` prints the version. [Exit codes](
 """
 _PLUGIN = """
 With the commands, pip also installs `kubectl-lamina`, so that `kubectl lamina why POD` is `lamina why POD`. kubectl's
-own completion offers the commands and options.
+own completion offers the commands and options. kubectl passes no flags before the name of a plug-in, so options
+follow the command: `kubectl lamina pods --context prod -n team`, not `kubectl --context prod lamina pods`.
 """
 _LISTS = f"""
 Commands that list take kubectl's options: `-o table|wide|json|yaml|name`, `--no-headers`, and `--sort-by` with a field

@@ -6,7 +6,7 @@ import re
 from collections.abc import Iterator, Mapping
 from typing import Any, NamedTuple
 
-from docs.generate.markdown import page, table
+from docs.generate.markdown import code, page, table
 from lamina.configuration import DEFAULT
 from lamina.controller.gangs import coordinator, records
 from lamina.core.gpus import Gpu
@@ -14,13 +14,22 @@ from lamina.core.ledger import Taken
 from lamina.core.quota_room import QuotaLimit, QuotaRoom
 from lamina.dialects import parse
 from lamina.group_plans import planner
-from lamina.placement import NodeState, explain
+from lamina.placement import Cause, NodeState, explain
+from lamina.placement.explanation.summary import COUNTED
+from lamina.report.pod_answers import MEANINGS
 
 _SOURCE = "src/lamina/placement, src/lamina/group_plans and src/lamina/controller/gangs"
 _INTRODUCTION = """
 The events of a pending pod, its `PodScheduled` condition and `lamina why POD` say the same. The first line is the
 nearest miss; with several nodes, lines for each group of nodes with the same reason follow. The examples are about a
 node with two V100 of 32768 MiB.
+"""
+_FOR_PROGRAMS = """
+`lamina why -o json` has an entry in `pods` for the pod, or for each reason of a workload's pods, with these fields:
+`pod`, `cause`, `nodes`, `nearest`, `waysOut` and `lines`. `nodes` are those that do not fit, nearest miss first; those
+with the same reason are one entry with `nodes`, `cause`, `needed`, `free`, `unit`, `lasting` and `reason`. What is not
+an amount has `null` there. `nearest` is the first of them with the one node that misses by the least. Causes are words
+of these tables, which stay; sentences may change.
 """
 _MODEL = "Tesla V100-SXM2-32GB"
 _FULL = {"GPU-0": Taken(3, 30000, 30), "GPU-1": Taken(3, 30000, 30)}
@@ -91,9 +100,14 @@ def pages() -> Iterator[tuple[str, str]]:
     head = ("message", "what would help")
     nodes = table(head, ((sentence(case), case.help) for case in _CASES))
     groups = table(head, _groups())
+    of_pods = table(
+        ("cause of a pod", "what keeps it from running"), ((code(each), MEANINGS[each]) for each in MEANINGS)
+    )
+    of_nodes = table(("cause of nodes", "nodes are counted as"), ((code(each.word), COUNTED[each]) for each in Cause))
     yield "messages.md", page(
         "Scheduling messages", _SOURCE, _INTRODUCTION, "## A pod", nodes, "## A pod group",
         "N stands for a number, and each message begins with `pod group NAMESPACE/NAME`.", groups,
+        "## For programs", _FOR_PROGRAMS, of_pods, of_nodes,
     )  # fmt: skip
 
 

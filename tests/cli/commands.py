@@ -35,8 +35,11 @@ class Commands:
             return kube
 
         monkeypatch.setattr("lamina.ports.kube.client.connect", connect)
-        monkeypatch.setattr("lamina.ports.kube.client.cluster_name", lambda path: "https://server (context test)")
-        monkeypatch.setattr("lamina.ports.kube.client.context_namespace", lambda path: self.namespace)
+        monkeypatch.setattr(
+            "lamina.ports.kube.client.cluster_name",
+            lambda path, context="": f"https://server (context {context or 'test'})",
+        )
+        monkeypatch.setattr("lamina.ports.kube.client.context_namespace", lambda path, context="": self.namespace)
         monkeypatch.setattr(terminal.console, "_width", 200)
 
     async def run(self, *arguments: str, answers: str = "") -> Ended:

@@ -6,7 +6,8 @@ import pytest
 import yaml
 
 from lamina.core.gpus import CORDON
-from lamina.ports.kube import INVENTORIES, NODES, RESOURCE_QUOTAS, Kube, NotFound, Refused, Unreachable
+from lamina.ports.kube import INVENTORIES, NAMESPACES, NODES, RESOURCE_QUOTAS, Kube, NotFound, Refused, Unreachable
+from lamina.ports.kube.errors import LacksRight
 from lamina.ports.kube.fake import FakeKube
 from tests.cli.commands import Commands
 from tests.worlds.clusters import cluster, container, grant, inventory, pod
@@ -84,9 +85,10 @@ async def test_where_a_right_is_missing_the_role_to_ask_for_is_named(
     said = 'x is forbidden: User "ml" cannot list resource "x" in API group "" at the cluster scope'
     kube = FakeKube()
     for verb in ("get", "list"):
-        kube.failing[verb] = lambda resource, name: Refused(said)
+        kube.failing[verb] = lambda resource, name: LacksRight(said)
     ended = await Commands(monkeypatch, kube).run(*command.split())
-    assert ended.code == 1 and ended.error.startswith(f"{said}; ask for the cluster role lamina-view, ")
+    assert ended.code == 4 and ended.error.startswith(f"{said}; ask for the cluster role lamina-view, ")
+    assert "https://" in ended.error
 
 
 async def test_why_ends_with_1_for_what_does_not_run(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -100,7 +102,10 @@ async def test_why_ends_with_1_for_what_does_not_run(monkeypatch: pytest.MonkeyP
 
 
 async def test_a_namespace_and_a_cluster_without_gpu_pods(monkeypatch: pytest.MonkeyPatch) -> None:
-    commands = Commands(monkeypatch, await cluster(pod("plain", container())))
+    kube = await cluster(pod("plain", container()))
+    for name in ("default", "team"):
+        await kube.create(NAMESPACES, {"metadata": {"name": name}})
+    commands = Commands(monkeypatch, kube)
     assert (await commands.run("pods")).output == "No pod in namespace default requests a GPU.\n"
     assert (await commands.run("pods", "-n", "team")).output == "No pod in namespace team requests a GPU.\n"
     assert (await commands.run("pods", "--all-namespaces")).output == "No pod in this cluster requests a GPU.\n"
@@ -108,9 +113,10 @@ async def test_a_namespace_and_a_cluster_without_gpu_pods(monkeypatch: pytest.Mo
 
 async def test_why_prints_every_line(monkeypatch: pytest.MonkeyPatch) -> None:
     commands = Commands(monkeypatch, await small_cluster())
-    sentence = "waits is pending: node n: needs 99999 MiB; the largest GPU has 15360 MiB.\n"
-    assert (await commands.run("why", "waits")).output == sentence
-    assert (await commands.run("why", "other", "-n", "team")).output == sentence.replace("waits", "other")
+    sentence = "waits is pending: node n: needs 99999 MiB; the largest GPU has 15360 MiB."
+    first, *_ = help_lines = (await commands.run("why", "waits")).output.splitlines()
+    assert first == sentence and help_lines[1] == "What would help:" and len(help_lines) > 2
+    assert sentence.replace("waits", "other") in (await commands.run("why", "other", "-n", "team")).output
     missing = await commands.run("why", "other")
     assert (missing.code, missing.error) == (2, "there is no pod other in namespace default")
 
@@ -118,12 +124,9 @@ async def test_why_prints_every_line(monkeypatch: pytest.MonkeyPatch) -> None:
 async def test_scripts_get_what_why_finds(monkeypatch: pytest.MonkeyPatch) -> None:
     commands = Commands(monkeypatch, await small_cluster())
     ended = await commands.run("why", "waits", "-o", "json")
-    assert json.loads(ended.output) == {
-        "namespace": "default",
-        "name": "waits",
-        "runs": False,
-        "lines": ["waits is pending: node n: needs 99999 MiB; the largest GPU has 15360 MiB."],
-    }
+    document = json.loads(ended.output)
+    assert [document[field] for field in ("namespace", "name", "runs")] == ["default", "waits", False]
+    assert document["lines"][0] == "waits is pending: node n: needs 99999 MiB; the largest GPU has 15360 MiB."
     assert ended.code == 1
     runs = await commands.run("why", "runs", "-o", "yaml")
     assert (runs.code, yaml.safe_load(runs.output)["runs"]) == (0, True)
@@ -173,7 +176,13 @@ async def test_no_node_with_mig_is_said(monkeypatch: pytest.MonkeyPatch) -> None
 
 async def test_a_doctor_that_finds_a_fault_ends_with_1(monkeypatch: pytest.MonkeyPatch) -> None:
     ended = await Commands(monkeypatch, FakeKube()).run("doctor")
-    assert ended.code == 1 and ended.rows[0] == ["CHECK", "STATE", "FOUND"]
+    assert ended.code == 1 and ended.rows[0][1] == "checks:" and ended.rows[1] == ["CHECK", "STATE", "FOUND"]
+    assert not any("ok" in row[:4] for row in ended.rows[2:])
+    everything = await Commands(monkeypatch, FakeKube()).run("doctor", "--all")
+    assert len(everything.rows) > len(ended.rows)
+    only = await Commands(monkeypatch, FakeKube()).run("doctor", "--failed", "-o", "json")
+    assert {each["state"] for each in json.loads(only.output)} == {"failed"}
+    assert (await Commands(monkeypatch, FakeKube()).run("doctor", "--failed", "--all")).code == 2
     failed = [row[0] for row in ended.rows if "failed" in row]
     fixes = [line.partition(":")[0] for line in ended.output.splitlines() if ": " in line and line.endswith(".")]
     assert failed and set(failed) & {fix.split()[0] for fix in fixes}

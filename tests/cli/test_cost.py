@@ -47,9 +47,9 @@ async def test_the_table_has_a_row_for_each_namespace_and_what_is_idle(monkeypat
     head, *rows, meaning, memory, compute, silent = (await run(monkeypatch, await counted())).output.splitlines()
     assert head.split()[0] == "NAMESPACE" and head.split()[-1] == "COST"
     assert [" ".join(row.split()) for row in rows] == [
-        "a 8.00 - 4.00 1.00 0.00 2.00 1.00 - - 3.00 EUR",
-        "b 1.00 - 0.00 - - - 0.00 - - 0.25 EUR",
-        "(idle) 2.00 - 0.00 - - - 0.00 - - 0.50 EUR",
+        "a 8.00 4.00 1.00 2.00 1.00 3.00 EUR",
+        "b 1.00 0.00 - - 0.00 0.25 EUR",
+        "(idle) 2.00 0.00 - - 0.00 0.50 EUR",
     ]
     assert memory == "Use of memory is known for 0.00 of 9.00 requested GPU-hours, and only of these."
     assert compute == "Use of compute is known for 3.00 of 4.00 requested GPU-hours, and only of these."
@@ -75,8 +75,10 @@ async def test_values_of_a_label(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 async def test_without_prices_cost_is_not_known(monkeypatch: pytest.MonkeyPatch) -> None:
-    rows = (await run(monkeypatch, await counted(PRICES.partition("pricing")[0]))).rows
-    assert rows[1][-1] == "-"
+    ended = await run(monkeypatch, await counted(PRICES.partition("pricing")[0]))
+    assert ended.rows[1][-1] == "-"
+    assert "set pricing.gpus in the configuration" in ended.output
+    assert "pricing.gpus" not in (await run(monkeypatch, await counted())).output
 
 
 @pytest.mark.parametrize(

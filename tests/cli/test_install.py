@@ -31,7 +31,9 @@ async def installed(monkeypatch: pytest.MonkeyPatch, text: str, *arguments: str)
 
 def configuration(ended: Ended) -> list[str]:
     """The text of the ConfigMap, if it is printed."""
-    documents = yaml.safe_load_all("\n".join(line for line in ended.output.splitlines() if line[:7] != "Warning"))
+    documents = yaml.safe_load_all(
+        "\n".join(line for line in ended.output.splitlines() if line.partition(":")[0] not in ("Warning", "Cluster"))
+    )
     return [
         each["data"]["lamina.yaml"]
         for each in documents

@@ -6,7 +6,7 @@ from typing import Any
 import pytest
 import yaml
 
-from lamina.ports.kube import DEPLOYMENTS, JOBS, PODS, Resource
+from lamina.ports.kube import DEPLOYMENTS, JOBS, NAMESPACES, PODS, Resource
 from lamina.ports.kube.client import context_namespace
 from lamina.ports.kube.fake import FakeKube
 from tests.cli.commands import Commands
@@ -42,12 +42,13 @@ async def test_why_says_that_the_pods_of_a_workload_are_refused(
 async def test_why_explains_the_pods_of_a_deployment(which: str, monkeypatch: pytest.MonkeyPatch) -> None:
     lines = (await Commands(monkeypatch, await with_pods(2)).run("why", which)).output.splitlines()
     reason = "is pending: node n: needs 99999 MiB; the largest GPU has 15360 MiB."
-    assert lines == [f"w-0 {reason}", "The same holds for w-1."]
+    assert lines[:3] == [f"w-0 {reason}", "The same holds for w-1.", "What would help:"]
+    assert lines[3] == "  It would fit now with at most 15360 MiB, on node n."
 
 
 async def test_why_gives_a_reason_once_and_names_the_first_pods_of_many(monkeypatch: pytest.MonkeyPatch) -> None:
     lines = (await Commands(monkeypatch, await with_pods(8)).run("why", "deploy/w")).output.splitlines()
-    assert lines[1:] == ["The same holds for w-1, w-2, w-3, w-4, w-5 and 2 more."]
+    assert lines[1] == "The same holds for w-1, w-2, w-3, w-4, w-5 and 2 more."
 
 
 async def test_why_gives_the_first_of_many_reasons(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -59,7 +60,7 @@ async def test_why_gives_the_first_of_many_reasons(monkeypatch: pytest.MonkeyPat
         await kube.create(PODS, each)
     lines = (await Commands(monkeypatch, kube).run("why", "deploy/w")).output.splitlines()
     assert [line.split()[0] for line in lines[:5]] == [f"w-{index}" for index in range(5)]
-    assert lines[5:] == ["2 more pods of Deployment w are pending."]
+    assert lines[5:7] == ["2 more pods of Deployment w are pending.", "What would help:"]
 
 
 @pytest.mark.parametrize(
@@ -72,7 +73,9 @@ async def test_why_gives_the_first_of_many_reasons(monkeypatch: pytest.MonkeyPat
 async def test_a_workload_that_is_not_there_is_one_sentence(
     which: str, sentence: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    ended = await Commands(monkeypatch, await with_pods(1)).run("why", which)
+    kube = await with_pods(1)
+    await kube.create(NAMESPACES, {"metadata": {"name": "default"}})
+    ended = await Commands(monkeypatch, kube).run("why", which)
     assert (ended.code, ended.error) == (2, sentence)
 
 

@@ -13,7 +13,8 @@ from lamina.ports.kube.fake import FakeKube
 from tests.controller.binders import Bench
 from tests.worlds.objects import gpus, inventory, inventory_object
 
-EMPTY = {"freeMemoryMiB": 65536, "freeCores": 200, "largestFreeMiB": 32768}
+OF_TWO = {"models": "2 x V100-SXM2-32GB", "memoryMiB": 65536}
+EMPTY = {**OF_TWO, "freeMemoryMiB": 65536, "freeCores": 200, "largestFreeMiB": 32768}
 
 
 class Statuses:
@@ -55,7 +56,8 @@ async def test_the_status_follows_what_is_granted() -> None:
     assert await statuses.step() == {"node-0": EMPTY}
     pod = await statuses.bench.pod("p", gpu=1, gpumem=30000, gpucores=40)
     assert await statuses.bench.bind(pod) == ""
-    assert await statuses.step() == {"node-0": {"freeMemoryMiB": 35536, "freeCores": 160, "largestFreeMiB": 32768}}
+    granted = {"freeMemoryMiB": 35536, "freeCores": 160, "largestFreeMiB": 32768}
+    assert await statuses.step() == {"node-0": {**OF_TWO, **granted}}
     statuses.bench.ledger.remove_pod(pod["metadata"]["uid"], statuses.bench.clock.monotonic())
     assert await statuses.step() == {"node-0": EMPTY}
 
@@ -66,9 +68,10 @@ async def test_a_whole_gpu_and_one_that_takes_no_shares_are_not_free() -> None:
     sick, closed = structs.replace(sick, healthy=False, reason="XID 79"), structs.replace(closed, cordoned=True)
     await statuses.offer("node-0", first, sick, closed)
     half = {"freeMemoryMiB": 32768, "freeCores": 100, "largestFreeMiB": 32768}
-    assert await statuses.step() == {"node-0": half}
+    of_three = {"models": "3 x V100-SXM2-32GB", "memoryMiB": 98304}
+    assert await statuses.step() == {"node-0": {**of_three, **half}}
     assert await statuses.bench.bind(await statuses.bench.pod("whole", gpu=1)) == ""
-    assert await statuses.step() == {"node-0": dict.fromkeys(half, 0)}
+    assert await statuses.step() == {"node-0": {**of_three, **dict.fromkeys(half, 0)}}
 
 
 async def test_a_node_that_takes_no_shares_any_longer_has_nothing_free() -> None:
@@ -76,7 +79,15 @@ async def test_a_node_that_takes_no_shares_any_longer_has_nothing_free() -> None
     await statuses.offer("node-0", *gpus(2))
     await statuses.step()
     statuses.bench.ledger.remove_inventory("node-0")
-    assert await statuses.step() == {"node-0": dict.fromkeys(EMPTY, 0)}
+    assert await statuses.step() == {"node-0": {**dict.fromkeys(EMPTY, 0), "models": ""}}
+
+
+async def test_a_node_with_several_models_has_all_of_them() -> None:
+    statuses = Statuses()
+    first, second = gpus(2)
+    await statuses.offer("node-0", first, structs.replace(second, model="T4", memory_mib=15360, capacity_mib=15360))
+    status = (await statuses.step())["node-0"]
+    assert (status["models"], status["memoryMiB"]) == ("1 x V100-SXM2-32GB, 1 x T4", 48128)
 
 
 async def test_nothing_is_written_twice() -> None:
@@ -157,7 +168,7 @@ async def test_where_inventories_have_no_status_it_is_tried_once_for_each_change
     assert tried() == 2 and caplog.text.count("is of an older version") == 1
     kube.failing.clear()
     statuses.bench.ledger.remove_inventory("node-0")
-    assert await statuses.step() == {"node-0": dict.fromkeys(EMPTY, 0)}
+    assert await statuses.step() == {"node-0": {**dict.fromkeys(EMPTY, 0), "models": ""}}
 
 
 async def test_an_inventory_that_came_back_gets_its_status() -> None:

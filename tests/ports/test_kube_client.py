@@ -30,6 +30,7 @@ from lamina.ports.kube import (
 )
 from lamina.ports.kube import client as client_module
 from lamina.ports.kube.client import KubeClient, connect
+from lamina.ports.kube.errors import LacksRight, NotLoggedIn
 from tests.waiting import until
 
 
@@ -42,7 +43,7 @@ class Server:
     port: int = 0
 
     async def handle(self, request: web.Request) -> web.StreamResponse:
-        if request.path == "/version":
+        if request.path == "/version" and not self.answers:
             return web.json_response({"gitVersion": "v1.30.0"})
         body = await request.text()
         kind = request.headers.get("Content-Type", "")
@@ -263,7 +264,7 @@ async def test_a_long_list_comes_in_pages_and_starts_over_when_one_is_too_old(ku
         (409, "AlreadyExists", AlreadyExists),
         (410, "Expired", Gone),
         (403, "Forbidden", Refused),
-        (401, "Unauthorized", Refused),
+        (401, "Unauthorized", NotLoggedIn),
         (422, "Invalid", Refused),
         (500, "InternalError", Outside),
         (503, None, Outside),
@@ -276,6 +277,32 @@ async def test_errors_become_ours_with_the_servers_words(
     with pytest.raises(Outside, match=rf"^Kubernetes answered {status} to GET .*: these words$") as caught:
         await kube.get(PODS, "p", namespace="team")
     assert type(caught.value) is kind
+
+
+@pytest.mark.parametrize(
+    ("message", "kind"),
+    [
+        ('pods is forbidden: User "ann" cannot list resource "pods" in API group "" at the cluster scope', LacksRight),
+        ('forbidden: User "system:anonymous" cannot get path "/version"', LacksRight),
+        ('pods "p" is forbidden: exceeded quota: q, requested: pods=1, used: pods=1, limited: pods=1', Refused),
+    ],
+)
+async def test_a_missing_right_is_not_what_quotas_and_admission_refuse(
+    kube: KubeClient, server: Server, message: str, kind: type[LaminaError]
+) -> None:
+    server.says({"kind": "Status", "message": message, "reason": "Forbidden"}, 403)
+    with pytest.raises(Refused) as caught:
+        await kube.get(PODS, "p", namespace="team")
+    assert type(caught.value) is kind
+
+
+async def test_an_expired_login_is_said_at_once_with_whose_it_is(server: Server, tmp_path: Path) -> None:
+    server.says({"kind": "Status", "message": "Unauthorized", "reason": "Unauthorized"}, 401)
+    path = kubeconfig(tmp_path / "k", f"http://127.0.0.1:{server.port}")
+    with pytest.raises(NotLoggedIn) as caught:
+        await connect(path)
+    assert str(caught.value).startswith(f"the login of kubeconfig {path} (context x) is missing or has expired; log in")
+    assert caught.value.exit_code == 4
 
 
 async def test_an_answer_that_is_no_json_is_an_error_too(kube: KubeClient, server: Server) -> None:
@@ -450,7 +477,7 @@ async def test_a_login_that_fails_is_one_sentence(tmp_path: Path, user: dict[str
     document = yaml.safe_load(path.read_text())
     document["users"][0]["user"] = user
     path.write_text(yaml.safe_dump(document))
-    with pytest.raises(BadInput, match=r"cannot log in to the Kubernetes server http://127\.0\.0\.1:1") as caught:
+    with pytest.raises(NotLoggedIn, match=r"cannot log in to the Kubernetes server http://127\.0\.0\.1:1") as caught:
         await connect(path)
     assert words in str(caught.value) and "\n" not in str(caught.value)
 
@@ -490,5 +517,5 @@ async def test_the_environment_names_the_kubeconfig(tmp_path: Path, monkeypatch:
 
 
 async def test_another_context_can_be_chosen(tmp_path: Path) -> None:
-    with pytest.raises(BadInput, match="Context 'other' not found"):
+    with pytest.raises(BadInput, match=r"has no context other; it has x$"):
         await connect(kubeconfig(tmp_path / "k", "http://127.0.0.1:1"), context="other")

@@ -14,11 +14,11 @@ from lamina.ports.kube import RESOURCE_QUOTAS, Object
 from lamina.report import cluster_reader
 from lamina.report.claim_shares import shares_by_claims
 from lamina.report.cluster_use import ClusterUse
-from lamina.report.reasons import why
 from lamina.report.shares import all_shares
 from tests.cli.commands import Commands
 from tests.operations.agent_pages import claim_lines, serve, share_lines
 from tests.report.held_claims import claim, holding
+from tests.report.lines import why
 from tests.worlds.clusters import T4, cluster, container, grant, inventory, pod
 
 

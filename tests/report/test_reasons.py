@@ -10,12 +10,12 @@ from lamina.core.grants import ContainerGrant, Share
 from lamina.core.mig_devices import NO_STRATEGY
 from lamina.core.survivors import Survivor
 from lamina.dialects.groups import GROUP_ANNOTATION
-from lamina.errors import BadInput
 from lamina.ports.kube import INVENTORIES, NODES, RESOURCE_QUOTAS, Object
 from lamina.report import cluster_reader
 from lamina.report.cluster_use import ClusterUse
 from lamina.report.gpus import GpuRow, gpu_rows
-from lamina.report.reasons import waiting_because, why
+from lamina.report.reasons import pod_named, waiting_because
+from tests.report.lines import why
 from tests.worlds.clusters import cluster, container, grant, inventory, pod
 
 
@@ -127,8 +127,7 @@ async def test_native_devices_are_no_tickets() -> None:
 @pytest.mark.parametrize(("namespace", "name"), [("default", "absent"), ("other", "p"), ("", "p"), ("default", "")])
 async def test_a_pod_that_does_not_exist(namespace: str, name: str) -> None:
     view = await cluster_reader.read(await cluster(pod("p", container())))
-    with pytest.raises(BadInput, match=f"^there is no pod {name} in namespace {namespace}$"):
-        list(why(view, namespace, name))
+    assert pod_named(view, namespace, name) is None
 
 
 async def test_a_pod_that_runs_is_not_pending() -> None:

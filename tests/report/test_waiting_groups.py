@@ -8,8 +8,9 @@ from lamina.dialects.groups import GROUP_LABEL
 from lamina.ports.kube import PLUGIN_POD_GROUPS, Object, Refused
 from lamina.report import cluster_reader
 from lamina.report.pods import pod_rows
-from lamina.report.reasons import waiting_because, why
+from lamina.report.reasons import waiting_because
 from lamina.report.waiting_groups import read_waiting
+from tests.report.lines import why
 from tests.worlds.clusters import cluster, container, grant, inventory, pod
 
 LACKS = (

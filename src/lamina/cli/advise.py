@@ -10,10 +10,12 @@ from rich.table import Table
 
 from lamina.cli import use_advice
 from lamina.cli.cluster_warnings import read_cluster
+from lamina.cli.connection import ClusterChoice, cluster_command
 from lamina.cli.lists import ListForm, ListKind, check, print_list
-from lamina.cli.options import Kubeconfig, NoHeaders, SortBy
+from lamina.cli.options import NoHeaders, SortBy
 from lamina.cli.terminal import answered, console, print_table
 from lamina.core.mig_cards import MIG_CARDS
+from lamina.core.quantities import parse_memory_mib
 from lamina.errors import BadInput
 from lamina.operations.advise import mechanisms
 from lamina.operations.advise.defrag import NO_MOVE, MoveRow, advice, move_rows
@@ -54,7 +56,8 @@ def mechanism(
         ),
     ] = None,
     memory: Annotated[
-        int | None, typer.Option("--memory", min=0, help="MiB that it needs. 0 means unknown.", show_default=False)
+        str | None,
+        typer.Option("--memory", help="Memory that it needs, such as 12Gi. 0 means unknown.", show_default=False),
     ] = None,
     cores: Annotated[
         int, typer.Option("--cores", min=0, max=100, help="Percent of the GPU's time that it needs. 0 means any.")
@@ -78,24 +81,27 @@ def mechanism(
     concurrent = _ask(concurrent, "Should small kernels of several programs run at once?") if not settled else False
     if memory is None and not (alone or concurrent):
         memory = answered(
-            lambda: int(typer.prompt("How many MiB does it need? (0: unknown)", type=int, default=0)), _OPTIONS
+            lambda: str(typer.prompt("How much memory does it need, such as 12Gi? (0: unknown)", default="0")), _OPTIONS
         )
+    memory_mib = 0 if memory in (None, "0") else parse_memory_mib(memory, where="--memory")
     needs = Needs(
         one_program=one_program,
         virtual_machines=vms,
         renders=renders,
         hardware=isolated,
         card=card,
-        memory_mib=memory or 0,
+        memory_mib=memory_mib,
         cores=cores,
         concurrent=concurrent,
-        unknown=not memory and not cores,
+        unknown=not memory_mib and not cores,
     )
     console.print(_text(mechanisms.advise(needs)), soft_wrap=True, markup=False, highlight=False)
 
 
 @advise.command("defrag")
+@cluster_command
 def defrag(
+    choice: ClusterChoice,
     moves: Annotated[int, typer.Option("--moves", min=1, help="Maximum number of pods to move.")] = 20,
     output: Annotated[
         str,
@@ -105,7 +111,6 @@ def defrag(
     ] = "",
     sort_by: SortBy = "",
     no_headers: NoHeaders = False,
-    kubeconfig: Kubeconfig = None,
 ) -> None:
     """Suggest which pods to move so that GPUs become idle."""
     kind = ListKind(
@@ -117,7 +122,7 @@ def defrag(
     )
     form = ListForm(output or "table", sort_by, not no_headers)
     check(kind, form)
-    cluster = read_cluster(kubeconfig)
+    cluster = read_cluster(choice)
     if output or sort_by or no_headers:
         print_list(kind, form, move_rows(cluster, moves))
         return

@@ -1,10 +1,8 @@
 """What commands warn of that show a cluster: what could not be read of it, and a configuration that is refused."""
 
-from pathlib import Path
-
 import typer
 
-from lamina.cli.connection import with_cluster
+from lamina.cli.connection import ClusterChoice, with_cluster
 from lamina.report import cluster_reader
 from lamina.report.cluster_use import ClusterUse
 from lamina.report.cluster_view import ClusterView
@@ -12,12 +10,12 @@ from lamina.report.cluster_view import ClusterView
 _SHOWN_NODES = 5
 
 
-def read_cluster(kubeconfig: Path | None) -> ClusterView:
+def read_cluster(choice: ClusterChoice) -> ClusterView:
     """One reading of pods, grants and inventories, with a warning about a configuration that is refused.
 
     Raises BadInput where Lamina is not installed.
     """
-    cluster = with_cluster(kubeconfig, cluster_reader.read)
+    cluster = with_cluster(choice, cluster_reader.read)
     warn_of_refused_configuration(cluster)
     return cluster
 

@@ -7,9 +7,8 @@ from typing import Annotated
 import typer
 
 from lamina import configuration
-from lamina.cli.connection import with_cluster
+from lamina.cli.connection import ClusterChoice, cluster_command, with_cluster
 from lamina.cli.exit_codes import ExitCode
-from lamina.cli.options import Kubeconfig
 from lamina.config_source.live import text_in_force
 from lamina.configuration.config_map import NAME, TextInForce, text_hash
 from lamina.configuration.importers.published import convert as convert_file
@@ -66,9 +65,10 @@ def check(
 
 
 @config.command("show")
-def show(kubeconfig: Kubeconfig = None) -> None:
+@cluster_command
+def show(choice: ClusterChoice) -> None:
     """Print the configuration in force in Lamina's own form: since when, its hash, and why another text is refused."""
-    found = _in_force(kubeconfig)
+    found = _in_force(choice)
     typer.echo(f"# {NAME}, SHA-256 {text_hash(found.text)}")
     since = (
         f"In force since {found.since}." if found.since else "The controller has not recorded since when it is used."
@@ -80,16 +80,17 @@ def show(kubeconfig: Kubeconfig = None) -> None:
 
 
 @config.command("diff")
+@cluster_command
 def diff(
+    choice: ClusterChoice,
     file: Annotated[Path, typer.Argument(help="A configuration in any form that Lamina reads.")],
-    kubeconfig: Kubeconfig = None,
 ) -> None:
     """Compare a configuration with the one in force, both in Lamina's own form.
 
     Exits with 0 if they mean the same, 1 if they differ, and 2 if Lamina would refuse the file.
     """
     new = _own_form(read_text(file), str(file))
-    found = _in_force(kubeconfig)
+    found = _in_force(choice)
     if found.refusal:
         typer.echo(f"Warning: the previous configuration is in force: {found.refusal}", err=True)
     lines = list(
@@ -109,5 +110,5 @@ def _own_form(text: str, where: str) -> str:
     return to_yaml(configuration.load(text, where))
 
 
-def _in_force(kubeconfig: Path | None) -> TextInForce:
-    return with_cluster(kubeconfig, text_in_force)
+def _in_force(choice: ClusterChoice) -> TextInForce:
+    return with_cluster(choice, text_in_force)

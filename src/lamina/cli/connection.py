@@ -1,46 +1,59 @@
-"""Running an operation against a cluster.
+"""Running an operation against a cluster, which the same options name for every command.
 
 The client is imported when a command connects, so that the help of a command, and a mistake in it, do not wait for it.
 """
 
 import asyncio
 import os
-import re
 from collections.abc import Awaitable, Callable, Coroutine
 from pathlib import Path
-from typing import Any, TypeVar
+from typing import Any, NamedTuple, TypeVar
 
 import typer
 
 from lamina.cli import running_clusters
+from lamina.cli.options import Kubeconfig, KubeContext, with_options_of
 from lamina.cli.terminal import answered
+from lamina.core.component_names import documentation
 from lamina.errors import BadInput, NoKubeconfig, Outside
 from lamina.ports.kube import ConnectedKube
-from lamina.ports.kube.errors import Refused
+from lamina.ports.kube.errors import LacksRight
 
 _T = TypeVar("_T")
-_LACKS_A_RIGHT = re.compile(r'is forbidden: User ".*" cannot [a-z]+ resource ')
-"""What Kubernetes says where roles do not allow a request; quotas and admission refuse in other words."""
 _RIGHTS = (
     "ask for the cluster role lamina-view, which has the rights of commands that only read; "
-    "docs/reference/rbac-commands.md lists those of each command"
+    f"{documentation('reference/rbac-commands.md')} lists those of each command"
 )
 
 
-def with_cluster(kubeconfig: Path | None, operation: Callable[[ConnectedKube], Awaitable[_T]]) -> _T:
+class ClusterChoice(NamedTuple):
+    """The cluster that options name: a kubeconfig and a context in it, each by default the one that kubectl uses."""
+
+    kubeconfig: Path | None = None
+    context: str = ""
+
+
+def cluster_command(command: Callable[..., None]) -> Callable[..., None]:
+    """The command with the options that name a cluster after its own. `command` gets a ClusterChoice first."""
+
+    def on_cluster(kubeconfig: Kubeconfig = None, context: KubeContext = "", **own: Any) -> None:
+        command(ClusterChoice(kubeconfig, context), **own)
+
+    return with_options_of(on_cluster, command)
+
+
+def with_cluster(choice: ClusterChoice, operation: Callable[[ConnectedKube], Awaitable[_T]]) -> _T:
     """Connect, run the operation, and close the connection. Raises Outside when the cluster cannot be reached, and
-    Refused with what to ask for where a right is missing."""
+    LacksRight with what to ask for where a right is missing."""
 
     from lamina.ports.kube import client
 
     async def connected() -> _T:
-        kube = await client.connect(kubeconfig)
+        kube = await client.connect(choice.kubeconfig, context=choice.context)
         try:
             return await operation(kube)
-        except Refused as error:
-            if _LACKS_A_RIGHT.search(str(error)):
-                raise Refused(f"{error}; {_RIGHTS}") from error
-            raise
+        except LacksRight as error:
+            raise LacksRight(f"{error}; {_RIGHTS}") from error
         finally:
             await kube.close()
 
@@ -48,7 +61,7 @@ def with_cluster(kubeconfig: Path | None, operation: Callable[[ConnectedKube], A
 
 
 def with_cluster_or_here(
-    kubeconfig: Path | None,
+    choice: ClusterChoice,
     operation: Callable[[ConnectedKube], Awaitable[_T]],
     here: Callable[[], Coroutine[Any, Any, _T]],
     *,
@@ -57,13 +70,14 @@ def with_cluster_or_here(
     """The same with a cluster, or with this machine: where `local` asks for it, and where no cluster is configured. One
     that an option or KUBECONFIG names has to be there, and so has a driver or a run where there is no cluster."""
     if local:
-        if kubeconfig is not None:
-            raise BadInput("--local is about this machine, and --kubeconfig names a cluster; leave out one of them")
+        if choice != ClusterChoice():
+            option = "--kubeconfig" if choice.kubeconfig else "--context"
+            raise BadInput(f"--local is about this machine, and {option} names a cluster; leave out one of them")
         return asyncio.run(here())
     try:
-        return with_cluster(kubeconfig, operation)
+        return with_cluster(choice, operation)
     except NoKubeconfig as error:
-        if kubeconfig is not None or os.environ.get("KUBECONFIG"):
+        if choice != ClusterChoice() or os.environ.get("KUBECONFIG"):
             raise
         try:
             return asyncio.run(here())
@@ -77,18 +91,23 @@ def here_instead(machine: str, *, local: bool) -> str:
     return f"This is machine {machine} without Kubernetes{why}."
 
 
-def chosen_namespace(namespace: str, kubeconfig: Path | None) -> str:
+def chosen_namespace(namespace: str, choice: ClusterChoice) -> str:
     """The namespace that an option names, or that of the kubeconfig's context. Raises BadInput."""
     from lamina.ports.kube import client
 
-    return namespace or client.context_namespace(kubeconfig)
+    return namespace or client.context_namespace(choice.kubeconfig, choice.context)
 
 
-def confirm(effect: str, kubeconfig: Path | None, *, yes: bool, dry_run: bool) -> bool:
-    """Name the cluster and what would happen, and ask. Returns whether to go on. Raises BadInput without an answer."""
+def cluster_line(choice: ClusterChoice) -> str:
+    """The line that names the cluster of a command which changes much. Raises BadInput."""
     from lamina.ports.kube import client
 
-    typer.echo(f"Cluster: {client.cluster_name(kubeconfig)}")
+    return f"Cluster: {client.cluster_name(choice.kubeconfig, choice.context)}"
+
+
+def confirm(effect: str, choice: ClusterChoice, *, yes: bool, dry_run: bool) -> bool:
+    """Name the cluster and what would happen, and ask. Returns whether to go on. Raises BadInput without an answer."""
+    typer.echo(cluster_line(choice))
     typer.echo(effect)
     if dry_run:
         typer.echo("Dry run: nothing was changed.")

@@ -4,8 +4,7 @@ from typing import Annotated, Any
 
 import typer.core
 
-from lamina.cli.connection import with_cluster
-from lamina.cli.options import Kubeconfig
+from lamina.cli.connection import ClusterChoice, cluster_command, with_cluster
 from lamina.defragmentation.cordon import set_cordoned
 from lamina.errors import BadInput
 
@@ -37,14 +36,16 @@ def _only_gpus() -> None:
 
 
 @cordon.command("gpu")
-def cordon_gpu(node: Node, gpu: WhichGpu, kubeconfig: Kubeconfig = None) -> None:
+@cluster_command
+def cordon_gpu(choice: ClusterChoice, node: Node, gpu: WhichGpu) -> None:
     """Stop placing new work on one GPU of a node. Running containers are not affected."""
-    uuid = with_cluster(kubeconfig, lambda kube: set_cordoned(kube, node, gpu, cordoned=True))
+    uuid = with_cluster(choice, lambda kube: set_cordoned(kube, node, gpu, cordoned=True))
     typer.echo(f"GPU {uuid} of node {node} is cordoned.")
 
 
 @uncordon.command("gpu")
-def uncordon_gpu(node: Node, gpu: WhichGpu, kubeconfig: Kubeconfig = None) -> None:
+@cluster_command
+def uncordon_gpu(choice: ClusterChoice, node: Node, gpu: WhichGpu) -> None:
     """Place work on a cordoned GPU again."""
-    uuid = with_cluster(kubeconfig, lambda kube: set_cordoned(kube, node, gpu, cordoned=False))
+    uuid = with_cluster(choice, lambda kube: set_cordoned(kube, node, gpu, cordoned=False))
     typer.echo(f"GPU {uuid} of node {node} is no longer cordoned.")

@@ -4,8 +4,8 @@ from typing import Annotated
 
 import typer
 
-from lamina.cli.connection import chosen_namespace, with_cluster
-from lamina.cli.options import Kubeconfig, Namespace
+from lamina.cli.connection import ClusterChoice, chosen_namespace, cluster_command, with_cluster
+from lamina.cli.options import Namespace
 from lamina.errors import BadInput
 from lamina.operations.dashboard.board import Board
 from lamina.operations.dashboard.details import DetailReader
@@ -20,7 +20,9 @@ from lamina.ports.kube import Kube
 from lamina.ports.listener import parse_address
 
 
+@cluster_command
 def dashboard(
+    choice: ClusterChoice,
     port: Annotated[int, typer.Option("--port", min=0, max=65535, help="Port to listen on. 0 picks a free port.")] = 0,
     metrics: Annotated[
         list[str] | None,
@@ -53,7 +55,6 @@ def dashboard(
             "it, the page has what this command has seen.",
         ),
     ] = "",
-    kubeconfig: Kubeconfig = None,
 ) -> None:
     """Serve a live, read-only page about GPUs, shares and waiting pods, on 127.0.0.1 only without --bind."""
 
@@ -73,8 +74,8 @@ def dashboard(
         raise BadInput("--bind names the port, as in :9396; leave out --port")
     address = parse_address(bind, where="--bind") if bind else None
     past = prometheus_at(prometheus) if prometheus else None
-    mine = chosen_namespace(namespace, kubeconfig)
-    with_cluster(kubeconfig, served)
+    mine = chosen_namespace(namespace, choice)
+    with_cluster(choice, served)
 
 
 def _say(address: str) -> None:

@@ -4,8 +4,7 @@ from typing import Annotated
 
 import typer
 
-from lamina.cli.connection import with_cluster
-from lamina.cli.options import Kubeconfig
+from lamina.cli.connection import ClusterChoice, cluster_command, with_cluster
 from lamina.cli.terminal import console
 from lamina.defragmentation.plan import plan
 from lamina.defragmentation.run import DefragRun
@@ -15,13 +14,14 @@ from lamina.ports.kube import ConnectedKube
 from lamina.report.cluster_reader import read
 
 
+@cluster_command
 def defrag(
+    choice: ClusterChoice,
     moves: Annotated[int, typer.Option("--moves", min=1, help="Maximum number of pods to move.")] = 20,
     yes: Annotated[bool, typer.Option("--yes", help="Evict the pods. Without it, only the plan is printed.")] = False,
     patience: Annotated[
         float, typer.Option("--patience", min=1, help="Seconds to wait until a pod runs in place of an evicted one.")
     ] = 300.0,
-    kubeconfig: Kubeconfig = None,
 ) -> None:
     """Move pods so that GPUs become idle, by eviction, and stop when a pod does not move. Prints the plan first."""
 
@@ -37,4 +37,4 @@ def defrag(
         async for line in work.run(cluster, list(plan(cluster, moves))):
             console.print(line, soft_wrap=True, markup=False)
 
-    with_cluster(kubeconfig, run)
+    with_cluster(choice, run)

@@ -13,6 +13,7 @@ class ExitCode(IntEnum):
     NO = 1
     BAD_INPUT = 2
     NO_CLUSTER = 3
+    NOT_ALLOWED = 4
     INTERRUPTED = 130
     TERMINATED = 143
 
@@ -28,6 +29,7 @@ MEANINGS: Mapping[ExitCode, str] = {
     ExitCode.NO: "the answer is no, or something outside failed, such as a server that refuses",
     ExitCode.BAD_INPUT: "bad input: an option, a file, a name or the configuration",
     ExitCode.NO_CLUSTER: "the cluster cannot be reached",
+    ExitCode.NOT_ALLOWED: "the login is missing or has expired, or you lack a right in the cluster",
     ExitCode.INTERRUPTED: "interrupted by Ctrl-C",
     ExitCode.TERMINATED: "ended by `kill`; 129 where the terminal was closed",
 }

@@ -7,9 +7,9 @@ from typing import Annotated
 import typer
 
 from lamina.cli.cluster_warnings import warn_of_refused_configuration, warn_of_unread_nodes
-from lamina.cli.connection import chosen_namespace, with_cluster
+from lamina.cli.connection import ClusterChoice, chosen_namespace, cluster_command, with_cluster
 from lamina.cli.exit_codes import ExitCode
-from lamina.cli.options import ANSWER_OUTPUTS, AnswerOutput, Kubeconfig, Namespace, one_of
+from lamina.cli.options import ANSWER_OUTPUTS, AnswerOutput, Namespace, one_of
 from lamina.cli.terminal import console, print_document
 from lamina.dialects.groups import GroupName
 from lamina.ports.kube import Kube
@@ -23,13 +23,14 @@ from lamina.report.what_fits import FitCheck
 _STDIN = Path("-")
 
 
+@cluster_command
 def fits(
+    choice: ClusterChoice,
     file: Annotated[
         Path, typer.Option("--filename", "-f", help="Manifest with pods or workloads; `-` reads standard input.")
     ],
     namespace: Namespace = "",
     output: AnswerOutput = "text",
-    kubeconfig: Kubeconfig = None,
 ) -> None:
     """Tell whether the pods of a manifest would fit now, on which GPUs, or what is missing in numbers.
 
@@ -45,14 +46,14 @@ def fits(
     one_of(output, ANSWER_OUTPUTS, "--output")
     text = sys.stdin.read() if file == _STDIN else read_text(file)
     where = "standard input" if file == _STDIN else str(file)
-    chosen = chosen_namespace(namespace, kubeconfig)
+    chosen = chosen_namespace(namespace, choice)
     templates, groups = pod_templates(text, where, chosen), pod_groups(text, where, chosen)
     claims = claim_manifests(text, where, chosen)
 
     async def read(kube: Kube) -> tuple[ClusterView, dict[GroupName, int | str]]:
         return await cluster_reader.read(kube, hosts=True, claims=True), await read_needed(kube, templates, groups)
 
-    cluster, needed = with_cluster(kubeconfig, read)
+    cluster, needed = with_cluster(choice, read)
     warn_of_refused_configuration(cluster)
     warn_of_unread_nodes(cluster)
     cluster.claims = cluster.claims.with_manifest(*claims)

@@ -7,8 +7,7 @@ import typer
 import yaml
 
 from lamina import __version__, configuration
-from lamina.cli.connection import with_cluster
-from lamina.cli.options import Kubeconfig
+from lamina.cli.connection import ClusterChoice, cluster_command, cluster_line, with_cluster
 from lamina.errors import BadInput
 from lamina.install import values as install_values
 from lamina.install.chart import chart, definitions, images, is_configuration, namespace, objects, yaml_documents
@@ -16,6 +15,7 @@ from lamina.install.scheduler_config import ExtenderAccess
 from lamina.install.scheduler_config import scheduler_config as render_config
 from lamina.install.versions import parse_version, warning_of
 from lamina.operations.installed import InstalledCluster, configuration_change, read_installed
+from lamina.ports.kube.errors import NotLoggedIn
 from lamina.ports.user_files import read_text, write, write_new_folder
 
 KubeVersion = Annotated[
@@ -23,7 +23,9 @@ KubeVersion = Annotated[
 ]
 
 
+@cluster_command
 def install(
+    choice: ClusterChoice,
     set_values: Annotated[
         list[str] | None, typer.Option("--set", help="Set a value, such as agent.mig=true. The value is YAML.")
     ] = None,
@@ -36,7 +38,6 @@ def install(
     list_images: Annotated[
         bool, typer.Option("--list-images", help="Print the images that would be pulled, for a registry of your own.")
     ] = False,
-    kubeconfig: Kubeconfig = None,
 ) -> None:
     """Print manifests to apply: `lamina install | kubectl apply -f -`."""
     if chart is not None:
@@ -49,7 +50,7 @@ def install(
     texts = [(str(path), read_text(path)) for path in values or ()]
     read = install_values.read(texts, set_values or (), [_text_of(setting) for setting in set_files or ()])
     install_values.check_image(read)
-    cluster = InstalledCluster(kube_version, None) if kube_version else _ask(kubeconfig)
+    cluster = InstalledCluster(kube_version, None) if kube_version else _ask(choice)
     if list_images:
         typer.echo("\n".join(images(objects(install_values.plain(read), parse_version(cluster.version)))))
         return
@@ -123,11 +124,14 @@ def _version_warning(version: str) -> str:
     return warning_of(parse_version(version))
 
 
-def _ask(kubeconfig: Path | None) -> InstalledCluster:
+def _ask(choice: ClusterChoice) -> InstalledCluster:
+    """What the cluster has, which is named next to the manifests."""
     try:
-        return with_cluster(kubeconfig, read_installed)
-    except BadInput as problem:
+        found = with_cluster(choice, read_installed)
+    except (BadInput, NotLoggedIn) as problem:
         raise type(problem)(f"{problem}; to render without a cluster, set --kube-version") from problem
+    typer.echo(cluster_line(choice), err=True)
+    return found
 
 
 def _write_chart(folder: Path) -> None:

@@ -4,21 +4,30 @@ A command says what its rows are and how to read them; `list_command` adds the o
 as kubectl has them.
 """
 
-import inspect
 from collections.abc import Awaitable, Callable, Coroutine, Iterable, Mapping, Sequence
-from pathlib import Path
 from typing import Any, Generic, NamedTuple, TypeVar
 
 import msgspec
 import typer
 from rich.table import Table
 
-from lamina.cli.connection import with_cluster, with_cluster_or_here
+from lamina.cli.connection import ClusterChoice, with_cluster, with_cluster_or_here
 from lamina.cli.exit_codes import ExitCode
-from lamina.cli.options import Kubeconfig, NoHeaders, Output, Selector, SortBy, Watch, one_of
+from lamina.cli.options import (
+    Kubeconfig,
+    KubeContext,
+    NoHeaders,
+    Output,
+    Selector,
+    SortBy,
+    Watch,
+    one_of,
+    with_options_of,
+)
 from lamina.cli.terminal import console, print_document, print_table
 from lamina.errors import BadInput, Outside
 from lamina.name_hints import nearest
+from lamina.operations.workloads import check_namespace
 from lamina.ports.clock import Clock, SystemClock
 from lamina.ports.kube import ConnectedKube
 from lamina.ports.kube.selectors import label_selector
@@ -52,6 +61,8 @@ class ListKind(NamedTuple, Generic[R]):
     """The sentence for a list without rows."""
     notes: Callable[[Sequence[R]], Iterable[str]] = lambda rows: ()
     """Sentences after a table."""
+    namespace: str = ""
+    """The only namespace that is listed. Where it has no rows, the command checks that there is one."""
 
 
 class ListReading(NamedTuple, Generic[R]):
@@ -67,7 +78,7 @@ class ListedCluster(NamedTuple):
 
     selected: Callable[[Mapping[str, str]], bool] | None
     """Whether labels are selected; None where none are asked for."""
-    kubeconfig: Path | None
+    choice: ClusterChoice
 
 
 Read = Callable[[], Awaitable[ListReading[R]]]
@@ -93,29 +104,25 @@ def list_command(command: Callable[..., ListQuery[R]]) -> Callable[..., None]:
         no_headers: NoHeaders = False,
         watch: Watch = False,
         kubeconfig: Kubeconfig = None,
+        context: KubeContext = "",
         **own: Any,
     ) -> None:
         selected = label_selector(selector) if selector else None
-        kind, read, here, local = command(ListedCluster(selected, kubeconfig), **own)
+        choice = ClusterChoice(kubeconfig, context)
+        kind, read, here, local = command(ListedCluster(selected, choice), **own)
         form = ListForm(output, sort_by, not no_headers, watch)
         if here is None:
-            list_objects(kind, form, kubeconfig, read)
+            list_objects(kind, form, choice, read)
         else:
             list_from(
                 kind,
                 form,
                 lambda listed: with_cluster_or_here(
-                    kubeconfig, lambda kube: listed(lambda: read(kube)), lambda: listed(here), local=local
+                    choice, lambda kube: listed(lambda: read(kube)), lambda: listed(here), local=local
                 ),
             )
 
-    of_lists = inspect.signature(listing).parameters.values()
-    parameters = [*list(inspect.signature(command).parameters.values())[1:], *list(of_lists)[:-1]]
-    # typer reads a command's options from these.
-    listing.__signature__ = inspect.Signature(parameters)  # type: ignore[attr-defined]
-    listing.__annotations__ = {each.name: each.annotation for each in parameters}
-    listing.__doc__, listing.__name__ = command.__doc__, command.__name__
-    return listing
+    return with_options_of(listing, command)
 
 
 def check(kind: ListKind[R], form: ListForm) -> None:
@@ -130,11 +137,18 @@ def check(kind: ListKind[R], form: ListForm) -> None:
 def list_objects(
     kind: ListKind[R],
     form: ListForm,
-    kubeconfig: Path | None,
+    choice: ClusterChoice,
     read: Callable[[ConnectedKube], Awaitable[ListReading[R]]],
 ) -> None:
     """Print a list of a cluster and, if asked to, each row that changes until Ctrl-C. Raises BadInput, Outside."""
-    list_from(kind, form, lambda listed: with_cluster(kubeconfig, lambda kube: listed(lambda: read(kube))))
+
+    async def of_cluster(kube: ConnectedKube) -> ListReading[R]:
+        reading = await read(kube)
+        if kind.namespace and not reading.rows:
+            await check_namespace(kube, kind.namespace)
+        return reading
+
+    list_from(kind, form, lambda listed: with_cluster(choice, lambda kube: listed(lambda: of_cluster(kube))))
 
 
 def list_from(

@@ -6,9 +6,9 @@ from typing import Annotated
 import typer
 from rich.table import Table
 
-from lamina.cli.connection import with_cluster
+from lamina.cli.connection import ClusterChoice, cluster_command, with_cluster
 from lamina.cli.lists import ListedCluster, ListForm, ListKind, ListQuery, ListReading, check, list_command, print_list
-from lamina.cli.options import Kubeconfig, NoHeaders, Output, SortBy
+from lamina.cli.options import NoHeaders, Output, SortBy
 from lamina.operations.mig import MigNode, ProfileRow, mig_nodes, profile_rows, request_configuration
 from lamina.ports.kube import Kube
 
@@ -59,15 +59,16 @@ def list_nodes(listed: ListedCluster) -> ListQuery[MigNode]:
 
 
 @mig.command()
+@cluster_command
 def apply(
+    choice: ClusterChoice,
     node: Annotated[str, typer.Argument(help="Name of the node.")],
     configuration: Annotated[
         str, typer.Argument(help="Name in mig-parted's file, or a standard one such as all-balanced.")
     ],
-    kubeconfig: Kubeconfig = None,
 ) -> None:
     """Request a MIG configuration for a node. Its agent partitions the GPUs once they are not in use."""
-    with_cluster(kubeconfig, lambda kube: request_configuration(kube, node, configuration))
+    with_cluster(choice, lambda kube: request_configuration(kube, node, configuration))
     typer.echo(f"Requested {configuration} for node {node}; `lamina mig list` shows its state.")
 
 

@@ -1,8 +1,9 @@
-"""Options that several commands share."""
+"""Options that several commands share, and how a command gets those of its kind."""
 
-from collections.abc import Sequence
+import inspect
+from collections.abc import Callable, Sequence
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, Any
 
 import typer
 
@@ -11,6 +12,14 @@ from lamina.errors import BadInput
 Kubeconfig = Annotated[
     Path | None,
     typer.Option("--kubeconfig", help="Path to the kubeconfig file. Defaults to the one that kubectl uses."),
+]
+KubeContext = Annotated[
+    str,
+    typer.Option(
+        "--context",
+        help="Context of the kubeconfig. Defaults to its current one, as kubectl has it.",
+        show_default=False,
+    ),
 ]
 Yes = Annotated[bool, typer.Option("--yes", "-y", help="Do not ask.")]
 DryRun = Annotated[bool, typer.Option("--dry-run", help="Only print the cluster and what would happen.")]
@@ -23,6 +32,8 @@ Namespace = Annotated[
         show_default=False,
     ),
 ]
+OneNamespace = Annotated[str, typer.Option("--namespace", "-n", help="Only this namespace.", show_default=False)]
+AllNamespaces = Annotated[bool, typer.Option("--all-namespaces", "-A", help="All namespaces.")]
 
 Output = Annotated[str, typer.Option("--output", "-o", help="Form: table, wide, json, yaml or name.")]
 AnswerOutput = Annotated[str, typer.Option("--output", "-o", help="Form: text, json or yaml.")]
@@ -61,3 +72,15 @@ def one_of(value: str, allowed: Sequence[str], option: str) -> None:
     """Raises BadInput for a value that the option does not take."""
     if value not in allowed:
         raise BadInput(f"{option} must be one of {', '.join(allowed)}, got {value!r}")
+
+
+def with_options_of(more: Callable[..., None], command: Callable[..., Any]) -> Callable[..., None]:
+    """`more` as a command, with the options of `command` except for its first parameter, then its own. It gets those of
+    `command` as keywords."""
+    own = [each for each in inspect.signature(more).parameters.values() if each.kind is not each.VAR_KEYWORD]
+    parameters = [*list(inspect.signature(command).parameters.values())[1:], *own]
+    # typer reads a command's options from these.
+    more.__signature__ = inspect.Signature(parameters)  # type: ignore[attr-defined]
+    more.__annotations__ = {each.name: each.annotation for each in parameters}
+    more.__doc__, more.__name__ = command.__doc__, command.__name__
+    return more

@@ -1,14 +1,10 @@
 """`lamina pods`: the pods that request GPUs, what they hold, and why pending ones wait."""
 
-from typing import Annotated
-
-import typer
-
 from lamina.cli import tables
 from lamina.cli.cluster_warnings import silent_agents, warnings
 from lamina.cli.connection import chosen_namespace
 from lamina.cli.lists import ListedCluster, ListKind, ListQuery, ListReading, list_command
-from lamina.cli.options import Namespace
+from lamina.cli.options import AllNamespaces, Namespace
 from lamina.operations import agent_metrics
 from lamina.ports.kube import ProxiedKube
 from lamina.report import cluster_reader
@@ -20,16 +16,14 @@ from lamina.report.refusals import refused_workloads
 def pods(
     listed: ListedCluster,
     namespace: Namespace = "",
-    all_namespaces: Annotated[
-        bool, typer.Option("--all-namespaces", "-A", help="List pods in all namespaces.")
-    ] = False,
+    all_namespaces: AllNamespaces = False,
 ) -> ListQuery[PodRow]:
     """List pods that request GPUs: node, GPU, memory, compute, and the reason if pending.
 
     What is used comes from the metrics of the agents; `-` is what is not known. Workloads whose pods are refused, such
     as Deployments, come last, with the sentence that refuses them.
     """
-    namespace = "" if all_namespaces else chosen_namespace(namespace, listed.kubeconfig)
+    namespace = "" if all_namespaces else chosen_namespace(namespace, listed.choice)
     scope = "this cluster" if all_namespaces else f"namespace {namespace}"
     kind = ListKind(
         row=PodRow,
@@ -38,6 +32,7 @@ def pods(
         title=lambda row: f"{row.namespace}/{row.pod}{' (deleted)' if row.status == 'Deleted' else ''}",
         empty=f"No pod in {scope} requests a GPU{' and has these labels' if listed.selected else ''}.",
         notes=tables.reasons,
+        namespace=namespace,
     )
 
     async def read(kube: ProxiedKube) -> ListReading[PodRow]:

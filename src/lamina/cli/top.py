@@ -12,8 +12,8 @@ from typing import Annotated
 
 import typer
 
-from lamina.cli.connection import with_cluster
-from lamina.cli.options import Kubeconfig, one_of
+from lamina.cli.connection import ClusterChoice, cluster_command, with_cluster
+from lamina.cli.options import one_of
 from lamina.cli.terminal import console
 from lamina.cli.top_screen import ORDERS, ShownReading, TopScreen
 from lamina.errors import BadInput, LaminaError
@@ -43,7 +43,9 @@ _KEYS = {
 }
 
 
+@cluster_command
 def top(
+    choice: ClusterChoice,
     node: Annotated[str, typer.Option("--node", help="Only nodes whose names contain this.")] = "",
     namespace: Annotated[str, typer.Option("--namespace", "-n", help="Only namespaces whose names contain this.")] = "",
     pod: Annotated[str, typer.Option("--pod", help="Only pods whose names contain this.")] = "",
@@ -52,7 +54,6 @@ def top(
     gpus: Annotated[bool, typer.Option("--gpus", help="Begin with GPUs instead of the shares of pods.")] = False,
     every: Annotated[float, typer.Option("--every", min=0.5, help="Seconds between two readings.")] = 3.0,
     once: Annotated[bool, typer.Option("--once", help="Print all rows once, without keys.")] = False,
-    kubeconfig: Kubeconfig = None,
 ) -> None:
     """Show live what GPUs and containers use: memory, peak, compute and refusals.
 
@@ -63,14 +64,14 @@ def top(
     words = [f"{key}={part}" for key, value in chosen.items() for part in value.split()]
     screen = TopScreen(order=sort, gpus=gpus, filter=" ".join(words))
     if once:
-        with_cluster(kubeconfig, lambda kube: read_once(kube, screen, SystemClock()))
+        with_cluster(choice, lambda kube: read_once(kube, screen, SystemClock()))
         number = len(screen.usage.gpus if gpus else screen.usage.shares)
         for line in screen.lines(_WIDTH_OF_A_FILE, number + 5)[:-1]:
             typer.echo(line)
         return
     if not (sys.stdin.isatty() and sys.stdout.isatty()):
         raise BadInput("lamina top needs a terminal; use --once to print all rows once")
-    with_cluster(kubeconfig, lambda kube: _show(kube, screen, every))
+    with_cluster(choice, lambda kube: _show(kube, screen, every))
 
 
 async def read_once(kube: ProxiedKube, screen: TopScreen, clock: Clock) -> None:

@@ -4,9 +4,9 @@ from typing import Annotated
 
 import typer
 
-from lamina.cli.connection import confirm, with_cluster
+from lamina.cli.connection import ClusterChoice, cluster_command, confirm, with_cluster
 from lamina.cli.exit_codes import ExitCode
-from lamina.cli.options import DryRun, Kubeconfig, Yes
+from lamina.cli.options import DryRun, Yes
 from lamina.cli.terminal import console
 from lamina.operations.reset import Reset
 from lamina.operations.uninstall import Uninstall
@@ -14,7 +14,9 @@ from lamina.ports.clock import SystemClock
 from lamina.ports.kube import Kube
 
 
+@cluster_command
 def uninstall(
+    choice: ClusterChoice,
     force: Annotated[
         bool,
         typer.Option(
@@ -31,11 +33,10 @@ def uninstall(
     ] = True,
     yes: Yes = False,
     dry_run: DryRun = False,
-    kubeconfig: Kubeconfig = None,
 ) -> None:
     """Remove Lamina: the webhook first, then all components and their files on nodes. Refuses while pods use GPUs."""
     effect = "Lamina is removed, with its configuration, its CRDs and their objects, and its files on nodes."
-    if not confirm(effect, kubeconfig, yes=yes, dry_run=dry_run):
+    if not confirm(effect, choice, yes=yes, dry_run=dry_run):
         return
 
     async def run(kube: Kube) -> list[str]:
@@ -44,14 +45,16 @@ def uninstall(
             console.print(step, soft_wrap=True, markup=False)
         return await removal.left()
 
-    remaining = with_cluster(kubeconfig, run)
+    remaining = with_cluster(choice, run)
     for name in remaining:
         console.print(f"Remaining: {name}", soft_wrap=True, markup=False)
     if remaining:
         raise typer.Exit(ExitCode.NO)
 
 
+@cluster_command
 def reset(
+    choice: ClusterChoice,
     everything: Annotated[
         bool, typer.Option("--all", help="Also remove the configuration, the certificate and the CRDs of Lamina.")
     ] = False,
@@ -61,16 +64,15 @@ def reset(
     ] = 20.0,
     yes: Yes = False,
     dry_run: DryRun = False,
-    kubeconfig: Kubeconfig = None,
 ) -> None:
     """Stop offering GPUs and remove labels, annotations, resources and the webhook. Refuses while pods use GPUs."""
     effect = "Nodes stop offering GPUs; labels, annotations, resources and the webhook are removed."
     more = " The configuration, the certificate and the CRDs are removed too." if everything else ""
-    if not confirm(effect + more, kubeconfig, yes=yes, dry_run=dry_run):
+    if not confirm(effect + more, choice, yes=yes, dry_run=dry_run):
         return
 
     async def run(kube: Kube) -> None:
         async for step in Reset(kube, SystemClock(), patience_s=patience).run(everything=everything):
             console.print(step, soft_wrap=True, markup=False)
 
-    with_cluster(kubeconfig, run)
+    with_cluster(choice, run)

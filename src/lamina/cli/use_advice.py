@@ -9,6 +9,7 @@ from rich.table import Table
 
 from lamina.cli.cluster_warnings import warnings
 from lamina.cli.lists import ListedCluster, ListKind, ListQuery, ListReading, list_command
+from lamina.cli.options import AllNamespaces, OneNamespace
 from lamina.operations.advise.shares import IdleShare, ShareAdvice, advise_shares, idle_shares
 from lamina.operations.advise.use_histories import UseOverTime, read_use_over_time
 from lamina.ports.kube import ProxiedKube
@@ -17,24 +18,26 @@ from lamina.report.cluster_view import ClusterView
 
 R = TypeVar("R", bound=msgspec.Struct)
 _HOUR_S = 3600
-OneNamespace = Annotated[str, typer.Option("--namespace", "-n", help="Only this namespace.", show_default=False)]
 
 
 @list_command
 def shares(
     listed: ListedCluster,
     namespace: OneNamespace = "",
+    all_namespaces: AllNamespaces = False,
     hours: Annotated[
         float, typer.Option("--hours", min=0, help="Only containers with at least this many hours of data.")
     ] = 24.0,
 ) -> ListQuery[ShareAdvice]:
     """Suggest what workloads could request by what they used in the last one to two weeks."""
+    namespace = "" if all_namespaces else namespace
     kind = ListKind(
         row=ShareAdvice,
         table=lambda rows, wide: _share_table(rows),
         name=lambda row: f"{row.kind.lower()}/{row.workload}",
         title=lambda row: f"{row.container} of {row.kind} {row.namespace}/{row.workload}",
         empty="No workload requests more than it used, as far as there is data.",
+        namespace=namespace,
         notes=lambda rows: [_gain(rows)],
     )
 
@@ -48,17 +51,20 @@ def shares(
 def idle(
     listed: ListedCluster,
     namespace: OneNamespace = "",
+    all_namespaces: AllNamespaces = False,
     hours: Annotated[
         float, typer.Option("--hours", min=0, help="Only pods that have not used a GPU for at least this many hours.")
     ] = 1.0,
 ) -> ListQuery[IdleShare]:
     """List pods that hold GPUs and run nothing on them."""
+    namespace = "" if all_namespaces else namespace
     kind = ListKind(
         row=IdleShare,
         table=lambda rows, wide: _idle_table(rows),
         name=lambda row: f"pod/{row.pod}",
         title=lambda row: f"{row.namespace}/{row.pod} on GPU {row.gpu}",
         empty="No pod has been idle that long, as far as there is data.",
+        namespace=namespace,
     )
 
     def rows(cluster: ClusterView, use: UseOverTime) -> Sequence[IdleShare]:

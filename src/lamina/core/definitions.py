@@ -53,8 +53,8 @@ INVENTORY = ObjectKind(
     namespaced=False,
     columns=(
         PrinterColumn("Driver", "string", ".spec.driver", "Version of the driver"),
-        PrinterColumn("Model", "string", ".spec.gpus[0].model", "Model of the first GPU"),
-        PrinterColumn("Memory", "integer", ".spec.gpus[0].memoryMiB", "Memory of the first GPU in MiB"),
+        PrinterColumn("GPUs", "string", ".status.models", "Models of all GPUs with their numbers"),
+        PrinterColumn("Memory", "integer", ".status.memoryMiB", "Memory of all GPUs in MiB"),
         PrinterColumn("Free", "integer", ".status.freeMemoryMiB", "Free memory of all GPUs in MiB"),
         PrinterColumn("Largest", "integer", ".status.largestFreeMiB", "Most free memory of one GPU in MiB"),
         PrinterColumn("Free Cores", "integer", ".status.freeCores", "Free compute time of all GPUs in percent of one"),

@@ -35,8 +35,10 @@ class HeldRoom(Struct, frozen=True, kw_only=True, rename="camel", omit_defaults=
 
 
 class InventoryStatus(Struct, frozen=True, kw_only=True, rename="camel"):
-    """Sums over the GPUs that take new shares: healthy, not cordoned, and shared by grants."""
+    """What the node has, and sums over the GPUs that take new shares: healthy, not cordoned, and shared by grants."""
 
+    models: Annotated[str, Meta(description="Models of all GPUs with their numbers, such as 2 x Tesla T4")]
+    memory_mib: Annotated[Natural, Meta(description="Memory of all GPUs in MiB")] = field(name="memoryMiB")
     free_memory_mib: Annotated[Natural, Meta(description="Free memory of all such GPUs in MiB")] = field(
         name="freeMemoryMiB"
     )

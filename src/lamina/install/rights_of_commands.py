@@ -55,6 +55,10 @@ WORKLOADS = (
     Rule("daemonsets.apps", "get"),
     Rule("jobs.batch", "get"),
 )
+NAMED = (
+    Rule("namespaces", "get", why="whether a namespace exists in which nothing is found; left out without it"),
+    *(Rule(rule.resource, "get", why="whether a name is one of a workload; left out without it") for rule in WORKLOADS),
+)
 REFUSED_WORKLOADS = tuple(
     Rule(rule.resource, "list", why="whose pods are refused; left out, with a warning, without it")
     for rule in WORKLOADS
@@ -124,6 +128,7 @@ SEEN = _merged(
     READER,
     REFUSALS,
     WORKLOADS,
+    NAMED,
     REFUSED_WORKLOADS,
     NODE_LABELS,
     MIG_LIST,
@@ -148,6 +153,7 @@ OF_COMMANDS: dict[str, tuple[Rule, ...]] = {
     "pods, why, fits, doctor, in addition to the first, for ResourceClaims": (*CLAIMS, *CLAIMS_IF_POSSIBLE),
     "pods, in addition to the first": REFUSED_WORKLOADS,
     "why KIND/NAME, in addition to the first": WORKLOADS,
+    "why POD, resize POD, lists of one namespace, in addition, where nothing is found": NAMED,
     "dashboard, in addition to the first": DASHBOARD,
     "the cluster role lamina-view": SEEN,
     "cordon gpu, uncordon gpu": CORDON,

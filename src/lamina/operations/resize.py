@@ -1,6 +1,6 @@
 """Asking for another size of running containers, and waiting until they have it."""
 
-from collections.abc import AsyncIterator, Mapping
+from collections.abc import AsyncIterator, Callable, Mapping
 from typing import NamedTuple
 
 from lamina.config_source.live import text_in_force
@@ -27,7 +27,7 @@ from lamina.ledger.resize_answers import (
 )
 from lamina.ledger.resize_requests import read_requests, wanted
 from lamina.operations.template_resize import TemplateResizer
-from lamina.operations.workloads import find_workload, pods_of
+from lamina.operations.workloads import find_workload, no_such_pod, pods_of
 from lamina.ports.clock import Clock
 from lamina.ports.kube import GRANTS, INVENTORIES, PODS, Kube, NotFound, Object, Refused
 from lamina.report.cluster_reader import readable
@@ -35,6 +35,12 @@ from lamina.report.cluster_reader import readable
 ANSWER_S = 60.0
 """How long the controller and the agent of the node may take."""
 _EVERY_S = 0.5
+Say = Callable[[str], None]
+"""Takes a sentence about what happens."""
+
+
+def _silent(_: str) -> None:
+    """Say nothing."""
 
 
 class Resize(NamedTuple):
@@ -63,20 +69,22 @@ class ResizeRequest(NamedTuple):
         return f"pod {self.namespace}/{self.pod}"
 
 
-async def resize_pod(kube: Kube, clock: Clock, namespace: str, pod: str, size: Resize, *, wait: bool) -> str:
-    """Ask, and with `wait` wait. Returns a sentence. Raises BadInput where the size is refused, and Outside where
-    there is no answer in time."""
+async def resize_pod(
+    kube: Kube, clock: Clock, namespace: str, pod: str, size: Resize, *, wait: bool, say: Say = _silent
+) -> str:
+    """Ask, and with `wait` wait; `say` gets what happens meanwhile. Returns a sentence. Raises BadInput where the size
+    is refused, and Outside where there is no answer in time."""
     _check(size)
     obj = await _pod(kube, namespace, pod)
     request = _request(obj, size)
     await _check_shares(kube, [obj], [request], await _config(kube))
     await _ask(kube, request)
-    status = await wait_for(kube, clock, request) if wait else f"asked for {request.written}"
+    status = await wait_for(kube, clock, request, say) if wait else f"asked for {request.written}"
     return f"Pod {namespace}/{pod}: {status}."
 
 
 async def resize_workload(
-    kube: Kube, clock: Clock, namespace: str, which: str, size: Resize, *, rollout: bool, wait: bool
+    kube: Kube, clock: Clock, namespace: str, which: str, size: Resize, *, rollout: bool, wait: bool, say: Say = _silent
 ) -> AsyncIterator[str]:
     """Resize the running pods of kind/name, then its template. Yields sentences. Raises BadInput, Outside and NotYet.
 
@@ -91,8 +99,10 @@ async def resize_workload(
     await _check_shares(kube, pods, requests, config)
     for request in requests:
         await _ask(kube, request)
-    for request in requests:
-        status = await wait_for(kube, clock, request) if wait else f"asked for {request.written}"
+    for number, request in enumerate(requests):
+        if wait:
+            say(f"{number} of {len(requests)} pods have the size; waiting for {request.title}.")
+        status = await wait_for(kube, clock, request, say) if wait else f"asked for {request.written}"
         yield f"P{request.title[1:]}: {status}."
     wanted_size = WantedSize(size.memory_mib, size.cores)
     yield await TemplateResizer(kube, clock, config).resize(
@@ -197,8 +207,8 @@ async def _ask(kube: Kube, request: ResizeRequest) -> None:
     )
 
 
-async def wait_for(kube: Kube, clock: Clock, request: ResizeRequest) -> str:
-    """Wait until the pod has the size. Returns the status.
+async def wait_for(kube: Kube, clock: Clock, request: ResizeRequest, say: Say = _silent) -> str:
+    """Wait until the pod has the size; `say` gets why it does not have it yet. Returns the status.
 
     Raises BadInput where it is refused, and where the pod ends or is deleted before; Outside where controller and agent
     say nothing for `ANSWER_S`. Only a size that waits for programs may take longer.
@@ -218,6 +228,8 @@ async def wait_for(kube: Kube, clock: Clock, request: ResizeRequest) -> str:
         if pod_state(pod).ended:
             raise BadInput(f"{request.title} is not resized: {ENDED}")
         if status != known:
+            if answer and answer.why:
+                say(f"P{request.title[1:]}: {answer.why}.")
             known, deadline = status, clock.monotonic() + ANSWER_S
         for_programs = request.waits and answer is not None and answer.why not in (NOT_APPLIED, NOT_PLACED, NO_GRANT)
         if clock.monotonic() >= deadline and not for_programs:
@@ -241,4 +253,4 @@ async def _pod(kube: Kube, namespace: str, pod: str) -> Object:
     try:
         return await kube.get(PODS, pod, namespace=namespace)
     except NotFound as error:
-        raise BadInput(f"there is no pod {namespace}/{pod}") from error
+        raise await no_such_pod(kube, namespace, pod) from error

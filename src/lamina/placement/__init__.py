@@ -8,6 +8,7 @@ from lamina.core.gpus import Gpu, Inventory
 from lamina.core.ledger import Taken, taken_by
 from lamina.core.requests import ContainerRequest, GpuSelector, PodRequest
 from lamina.placement.explanation.misfit import Misfit
+from lamina.placement.explanation.sentences import Numbers
 from lamina.placement.explanation.summary import Miss, miss_of, summary
 from lamina.placement.hosts.hosts import Hosts
 from lamina.placement.hosts.refusals import HostRefusal
@@ -37,6 +38,7 @@ __all__ = [
     "NodeNames",
     "NodeState",
     "NodeTable",
+    "Numbers",
     "PodPlacement",
     "PodRequest",
     "Survey",

@@ -8,7 +8,7 @@ from lamina.core.pod_status import is_over
 from lamina.core.quantities import parse_quantity
 from lamina.dialects.containers import read_containers
 from lamina.dialects.native_devices import native_resources
-from lamina.placement import Cause, Miss
+from lamina.placement import Cause, Miss, Numbers
 from lamina.ports.kube import Object
 
 
@@ -45,12 +45,13 @@ def missing(pod: Object, inventory: Inventory, pods: Iterable[Object]) -> Miss |
         there = offered.get(name, 0)
         free = max(0, there - taken.get(name, 0))
         if amount > there:
-            return Miss(f"needs {amount} {name}; this node offers {there}", Cause.COUNT, True, (0, 0, 0.0))
+            reason, numbers = f"needs {amount} {name}; this node offers {there}", Numbers(amount, there, name)
+            return Miss(reason, Cause.COUNT, True, (0, 0, 0.0), numbers)
         if amount > free:
             reason = (
                 f"all {there} {name} are allocated" if not free else f"needs {amount} {name}; {free} of {there} free"
             )
-            return Miss(reason, Cause.SLOTS, False, (0, 0, 0.0))
+            return Miss(reason, Cause.SLOTS, False, (0, 0, 0.0), Numbers(amount, free, name))
     return None
 
 

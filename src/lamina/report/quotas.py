@@ -19,19 +19,20 @@ class QuotaRow(Struct, frozen=True, kw_only=True):
     """As it is written."""
 
 
-def quota_rows(cluster: ClusterView, selected: Callable[[Mapping[str, str]], bool] | None = None) -> list[QuotaRow]:
-    """The quotas of all namespaces, or those whose labels are selected."""
+def quota_rows(
+    cluster: ClusterView, selected: Callable[[Mapping[str, str]], bool] | None = None, namespace: str = ""
+) -> list[QuotaRow]:
+    """The quotas of all namespaces or of one, or those whose labels are selected."""
     return [
         QuotaRow(
-            namespace=namespace,
+            namespace=of,
             quota=quota["metadata"]["name"],
             resource=resource.removeprefix("limits."),
             used=used,
             hard=hard,
         )
-        for namespace, quota in cluster.quotas.objects()
+        for of, quota in cluster.quotas.objects()
+        if namespace in ("", of)
         if selected is None or selected(quota["metadata"].get("labels") or {})
-        for resource, (used, hard) in usage(
-            quota, cluster.ledger.totals.taken_in_namespace(namespace), cluster.config
-        ).items()
+        for resource, (used, hard) in usage(quota, cluster.ledger.totals.taken_in_namespace(of), cluster.config).items()
     ]

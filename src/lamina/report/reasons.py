@@ -1,10 +1,10 @@
 """Why a pod is pending, in sentences, from one reading of the cluster."""
 
 from collections.abc import Iterator
+from enum import StrEnum
 
 from lamina.core.ledger import taken_by
 from lamina.dialects.groups import group_of
-from lamina.errors import BadInput
 from lamina.placement import Explanation
 from lamina.ports.kube import Object
 from lamina.report.cluster_use import ClusterUse
@@ -23,33 +23,56 @@ _CREATING = (None, "ContainerCreating", "PodInitializing")
 """Why containers wait that nothing keeps from starting."""
 
 
-def why(cluster: ClusterView, namespace: str, name: str) -> Iterator[str]:
-    """The lines of `lamina why`. Raises BadInput where there is no such pod."""
-    yield from why_pod(cluster, pod_named(cluster, namespace, name))
+class Obstacle(StrEnum):
+    """What keeps a pod from running, for programs."""
+
+    NONE = ""
+    CONTAINERS = "containers"
+    HELD_BACK = "held-back"
+    REFUSED = "refused"
+    QUOTA = "quota"
+    CLAIMS = "claims"
+    GROUP = "group"
+    NODES = "nodes"
+    SCHEDULER = "scheduler"
 
 
 def why_pod(cluster: ClusterView, pod: Object) -> Iterator[str]:
     """The lines about this pod of the cluster."""
+    yield from obstacle_and_lines(cluster, pod)[1]
+
+
+def obstacle_and_lines(cluster: ClusterView, pod: Object) -> tuple[Obstacle, list[str]]:
+    """What keeps this pod of the cluster from running, and the lines that say so."""
     namespace, name, node = pod["metadata"]["namespace"], pod["metadata"]["name"], pod["spec"].get("nodeName")
     if node:
-        yield from _on_node(cluster, pod, node)
-        yield from cluster.taken_tickets.line_of(pod)
-        return
+        waits = Obstacle.CONTAINERS if any(_container_reasons(cluster, pod)) else Obstacle.NONE
+        return waits, [*_on_node(cluster, pod, node), *cluster.taken_tickets.line_of(pod)]
     parsed, rules = cluster.parse(pod), cluster.rules
     if not_placed := cluster.not_placed(pod):
-        yield f"{name} {not_placed}."
-        return
+        return Obstacle.HELD_BACK, [f"{name} {not_placed}."]
     request = parsed.request
     if refusal := parsed.problem or (request and rules.without_grant(parsed, request)):
-        yield f"{name} cannot be placed: {refusal}"
-        return
+        return Obstacle.REFUSED, [f"{name} cannot be placed: {refusal}"]
     if request and (over := rules.over_quota(parsed, request)):
-        yield f"{name} is pending: {over}."
-        yield from _survivors(cluster, namespace)
-        return
+        return Obstacle.QUOTA, [f"{name} is pending: {over}.", *_survivors(cluster, namespace)]
+    return _obstacle(cluster, pod), [*_waiting_lines(cluster, pod)]
+
+
+def _obstacle(cluster: ClusterView, pod: Object) -> Obstacle:
+    """That of a pod without a node which only its claims, its group or the nodes keep waiting."""
+    if cluster.claims.problem(pod):
+        return Obstacle.CLAIMS
+    if cluster.group_refusal(pod):
+        return Obstacle.GROUP
+    explanation = cluster.explain(pod)
+    return Obstacle.SCHEDULER if explanation is None or explanation.fitting else Obstacle.NODES
+
+
+def _waiting_lines(cluster: ClusterView, pod: Object) -> Iterator[str]:
     explanation, lacking = cluster.explain(pod), cluster.group_refusal(pod)
     if problem := cluster.claims.problem(pod) or lacking:
-        yield f"{name} is pending: {problem}."
+        yield f"{pod['metadata']['name']} is pending: {problem}."
     else:
         yield from _unplaced(cluster, pod, explanation)
     if explanation is None:
@@ -63,12 +86,9 @@ def why_pod(cluster: ClusterView, pod: Object) -> Iterator[str]:
         yield f"Scheduler: {message}"
 
 
-def pod_named(cluster: ClusterView, namespace: str, name: str) -> Object:
-    """The pod of that name. Raises BadInput where there is none."""
-    pod = next((pod for pod in cluster.pods if _named(pod, namespace, name)), None)
-    if pod is None:
-        raise BadInput(f"there is no pod {name} in namespace {namespace}")
-    return pod
+def pod_named(cluster: ClusterView, namespace: str, name: str) -> Object | None:
+    """The pod of that name, if there is one."""
+    return next((pod for pod in cluster.pods if _named(pod, namespace, name)), None)
 
 
 def waiting_because(cluster: ClusterView, pod: Object) -> str:

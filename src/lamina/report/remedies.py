@@ -67,6 +67,30 @@ def remedies(cluster: ClusterView, request: PodRequest, explanation: Explanation
         yield "No pod that ends makes room for it: nodes, the configuration or the request have to change."
 
 
+class WaysOut:
+    """Those of the pods of one view. Pods with one request and one explanation, such as replicas, share the search."""
+
+    def __init__(self, cluster: ClusterView) -> None:
+        self._cluster = cluster
+        self._known: dict[tuple[PodRequest, str], tuple[str, ...]] = {}
+
+    def of(self, pod: Object) -> tuple[str, ...]:
+        """Sentences, the nearest way first. Nothing for a pod that has a node, and where nodes do not matter yet."""
+        cluster = self._cluster
+        if pod["spec"].get("nodeName") or cluster.not_placed(pod) or cluster.parse(pod).problem:
+            return ()
+        request, explanation = cluster.bounded(pod), cluster.explain(pod)
+        if explanation is None or explanation.fitting:
+            return ()
+        if request is None:
+            states = {name: cluster.node(name) for name in sorted(cluster.inventories)}
+            return tuple(line.strip() for line in nearest_remedies(cluster, pod, None, states))
+        key = request, explanation.summary
+        if key not in self._known:
+            self._known[key] = tuple(remedies(cluster, request, explanation))
+        return self._known[key]
+
+
 def node_remedies(request: PodRequest, misfit: Misfit) -> Iterator[str]:
     """What would be enough on one node, each alone, as far as can be known. A smaller request is suggested only if it
     fits there."""

@@ -11,7 +11,6 @@ from lamina.core.grants import ContainerGrant, MigInstance, Share
 from lamina.core.mig_devices import NO_STRATEGY
 from lamina.core.requests import ContainerRequest, GpuSelector
 from lamina.core.survivors import Survivor
-from lamina.operations.dashboard import pod_cards
 from lamina.operations.dashboard.changes import changes
 from lamina.operations.dashboard.document import ClusterDocument, NodeCard, PodCard
 from lamina.operations.dashboard.stranded import StrandedGpus
@@ -19,6 +18,7 @@ from lamina.operations.dashboard.view import NodeCondition, document_of
 from lamina.placement import NodeState
 from lamina.ports.kube import RESOURCE_QUOTAS
 from lamina.report import cluster_reader
+from lamina.report import remedies as report_remedies
 from tests.operations.dashboard.documents import READY, held, shown
 from tests.worlds.clusters import T4, cluster, container, inventory, pod
 
@@ -102,7 +102,7 @@ async def test_replicas_share_one_search(monkeypatch: pytest.MonkeyPatch) -> Non
         searches.append(arguments)
         return ["Wait."]
 
-    monkeypatch.setattr(pod_cards, "remedies", search)
+    monkeypatch.setattr(report_remedies, "remedies", search)
     replicas = [pod(name, container(gpu=1, gpumem=99999)) for name in "abc"]
     document = await shown(inventory(), *replicas, pod("d", container(gpu=1, gpumem=88888)))
     assert [card.ways_out for card in document.pods.values()] == [("Wait.",)] * 4 and len(searches) == 2

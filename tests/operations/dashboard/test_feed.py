@@ -201,7 +201,7 @@ async def test_without_lamina_it_ends_with_a_sentence() -> None:
 async def test_missing_rights_end_it_with_a_sentence(verb: str) -> None:
     kube = await cluster(inventory())
     kube.failing[verb] = lambda resource, name: Refused("nodes is forbidden") if resource == NODES else None
-    with pytest.raises(Refused, match=r"^nodes is forbidden; docs/reference/rbac-commands.md lists the rights"):
+    with pytest.raises(Refused, match=r"^nodes is forbidden; https://.*/reference/rbac-commands/ lists the rights"):
         await ClusterFeed(kube, FakeClock(), Board()).run()
 
 

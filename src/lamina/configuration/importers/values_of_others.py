@@ -9,6 +9,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from lamina.configuration.importers.unversioned import CHART
+from lamina.core.component_names import documentation
 from lamina.dialects.volcano.dialect import SCHEDULE_POLICY
 from lamina.errors import BadInput
 
@@ -45,7 +46,7 @@ REPLACED: dict[str, str] = {
     "scheduler.patch": "admission makes its certificate itself",
     "scheduler.customWebhook": "admission registers its own webhook",
     "scheduler.service": "Lamina's Services have fixed ports",
-    "podSecurityPolicy": "Kubernetes has none since 1.25; see docs/how-to/install.md for Pod Security",
+    "podSecurityPolicy": f"Kubernetes has none since 1.25; see {documentation('how-to/install.md')} for Pod Security",
     "imagePullSecrets": "set image.pullSecrets",
     "version": "set image.tag",
     "nameOverride": "Lamina's objects have fixed names",
@@ -56,9 +57,9 @@ REPLACED: dict[str, str] = {
 """By the path of the value, the more specific before the less."""
 
 
-_OWN = "Lamina's installation has values of its own; see docs/reference/chart-values.md"
+_OWN = f"Lamina's installation has values of its own; see {documentation('reference/chart-values.md')}"
 _AGENT = "the agent is the device plugin; set values of agent when installing"
-_BY_NAME = "the namespaces and labels that admission leaves alone are in docs/how-to/coexist.md"
+_BY_NAME = f"the namespaces and labels that admission leaves alone are in {documentation('how-to/coexist.md')}"
 CONVERTED: dict[str, str] = {
     **{
         f"scheduler.{key}": f"set scheduler.{key} when installing"

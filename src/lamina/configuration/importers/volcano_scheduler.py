@@ -11,12 +11,13 @@ from msgspec import Struct, field
 from lamina.configuration import strict
 from lamina.configuration.importers.tables import by_answer
 from lamina.configuration.yaml_documents import shown
+from lamina.core.component_names import documentation
 from lamina.core.field_types import must_be
 from lamina.dialects.volcano.dialect import SCHEDULE_POLICY
 from lamina.errors import BadInput
 from lamina.name_hints import nearest
 
-_NO_QUEUES = "Lamina has no queues; see docs/how-to/queues.md for Kueue"
+_NO_QUEUES = f"Lamina has no queues; see {documentation('how-to/queues.md')} for Kueue"
 _UNKNOWN = "nothing takes its place"
 _KUBE_SCHEDULER = "kube-scheduler does this"
 _PREEMPTION = "by PriorityClass, with controller.preemption=true when installing"
@@ -41,7 +42,7 @@ PLUGINS = {
     "pdb": _KUBE_SCHEDULER,
     "nodegroup": "node affinity and taints keep pods of a team on its nodes",
     **dict.fromkeys(("cdp", "network-topology-aware", "sla", "task-topology", "tdm", "usage"), _UNKNOWN),
-    "gang": "pod groups are read as they are; see docs/how-to/priority-and-groups.md",
+    "gang": f"pod groups are read as they are; see {documentation('how-to/priority-and-groups.md')}",
     "binpack": "kube-scheduler scores CPU and memory; GPUs are placed by placement.nodePolicy",
     "numaaware": "GPUs of one NUMA node: the annotation nvidia.com/numa-bind",
     "resourcequota": "ResourceQuotas count GPU memory and compute",

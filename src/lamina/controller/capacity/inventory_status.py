@@ -7,7 +7,8 @@ and only a few while more change than it could write.
 
 import logging
 import math
-from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
+from collections import Counter
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 
 import msgspec
 
@@ -29,8 +30,8 @@ MAX_WRITES = 20
 WRITES_WHEN_BUSY = 5
 """Per round in which more than MAX_WRITES statuses came to differ: many pods are placed now."""
 
-_Known = tuple[tuple[str, ...], tuple[Hold, ...]]
-"""Survivors and holds."""
+_Known = tuple[tuple[str, ...], tuple[Hold, ...], tuple[Gpu, ...]]
+"""Survivors, holds and the GPUs of the node."""
 _Computed = tuple[NodeState | None, _Known, Object]
 """From which state and what else a status was computed, and the status."""
 
@@ -103,12 +104,15 @@ class InventoryStatuses:
 
     def _compute(self, node: str, holds: tuple[Hold, ...]) -> _Computed:
         state = self._cluster_state.table.state(node)
-        before, known = self._computed.get(node), (self._cluster_state.ledger.confirmed_survivors(node), holds)
+        ledger = self._cluster_state.ledger
+        inventory = ledger.inventory(node)
+        gpus = () if inventory is None else inventory.gpus
+        before, known = self._computed.get(node), (ledger.confirmed_survivors(node), holds, gpus)
         if before is not None and before[0] is state and before[1] == known:
             return before
         offset = self._clock.wall() - self._clock.monotonic()
         rooms = [room for each in holds for room in _held_rooms(each, offset)]
-        status = status_of(self._with_uncounted(node, state, holds), known[0])
+        status = status_of(self._with_uncounted(node, state, holds), gpus, known[0])
         wanted = msgspec.structs.replace(status, holds=tuple(rooms[:MAX_HOLDS]))
         encoded: Object = msgspec.json.decode(msgspec.json.encode(wanted))
         if not holds:
@@ -153,11 +157,15 @@ def _held_rooms(hold: Hold, offset: float) -> Iterator[HeldRoom]:
         )
 
 
-def status_of(state: NodeState | None, survivors: tuple[str, ...] = ()) -> InventoryStatus:
-    """What new shares may have of a node, which is nothing where the node takes no shares, and what is confirmed."""
+def status_of(state: NodeState | None, of_node: Sequence[Gpu], survivors: tuple[str, ...] = ()) -> InventoryStatus:
+    """What a node with these GPUs has, what new shares may have of it, which is nothing where the node takes no shares,
+    and what is confirmed."""
     gpus = [each for each in (state.gpus if state else ()) if _takes_shares(each.gpu)]
     memory = [each.shareable_memory for each in gpus]
+    models = Counter(gpu.model for gpu in of_node)
     return InventoryStatus(
+        models=", ".join(f"{number} x {model}" for model, number in models.items()),
+        memory_mib=sum(gpu.memory_mib for gpu in of_node),
         free_memory_mib=sum(memory),
         free_cores=sum(each.shareable_cores for each in gpus),
         largest_free_mib=max(memory, default=0),

@@ -14,6 +14,7 @@ from typing import Any, NamedTuple
 
 from lamina.config_source.live import configured_by
 from lamina.configuration import CONFIG_MAP, CONFIG_MAP_NAMESPACE
+from lamina.core.component_names import documentation
 from lamina.errors import BadInput, Outside
 from lamina.operations.dashboard.board import Board
 from lamina.operations.dashboard.document import ClusterDocument
@@ -267,5 +268,7 @@ def _at_start(error: Outside) -> Exception:
     if isinstance(error, NotFound):
         return BadInput(NOT_INSTALLED)
     if isinstance(error, Refused):
-        return Refused(f"{error}; docs/reference/rbac-commands.md lists the rights that `lamina dashboard` needs")
+        return type(error)(
+            f"{error}; {documentation('reference/rbac-commands.md')} lists the rights that `lamina dashboard` needs"
+        )
     return error

@@ -6,7 +6,6 @@ from typing import NamedTuple
 
 from lamina.core.gpus import Inventory
 from lamina.core.grants import ContainerGrant, Grant
-from lamina.core.requests import PodRequest
 from lamina.core.workloads import workload_of
 from lamina.dialects.containers import read_containers
 from lamina.ledger.pods import ParsedPod
@@ -18,14 +17,12 @@ from lamina.report.cluster_view import ClusterView
 from lamina.report.pods import PodRow, pod_gpus
 from lamina.report.reasons import waiting_because, why_pod
 from lamina.report.refusals import LISTED
-from lamina.report.remedies import remedies
+from lamina.report.remedies import WaysOut
 
 log = logging.getLogger(__name__)
 
 RUNNING, PENDING, REFUSED, DELETED = "running", "pending", "refused", "deleted"
 _KINDS = {resource.kind.lower(): resource.kind for resource in LISTED}
-_WaysOut = dict[tuple[PodRequest, str], tuple[str, ...]]
-"""What was found for a request and why it does not fit."""
 _DELETED = "It is deleted, but its processes still run, so its shares count."
 
 
@@ -56,11 +53,11 @@ class PodCards:
         pods when they were refused memory, by namespace and UID."""
         cards: dict[str, PodCard] = {}
         unread = 0
-        known: _WaysOut = {}
+        ways_out = WaysOut(cluster)
         before, self._kept = self._kept, {}
         for pod in cluster.pods:
             try:
-                card = self._card(cluster, pod, known, refused, before)
+                card = self._card(cluster, pod, ways_out, refused, before)
             except Exception as error:  # what one tenant wrote must not hide the pods of the others
                 log.warning("pod %s cannot be shown: %r", pod["metadata"].get("name"), error)
                 unread += 1
@@ -73,7 +70,7 @@ class PodCards:
         self,
         cluster: ClusterView,
         pod: Object,
-        known: _WaysOut,
+        ways_out: WaysOut,
         refused: Mapping[tuple[str, str], str],
         before: Mapping[str, tuple[_Sources, PodCard | None]],
     ) -> PodCard | None:
@@ -81,12 +78,12 @@ class PodCards:
         text = refused.get((pod["metadata"]["namespace"], uid), "")
         parsed = cluster.parsed.get(id(pod))
         if not node or parsed is None:
-            return _card(cluster, pod, known, text)
+            return _card(cluster, pod, ways_out, text)
         failure = cluster.claims.not_prepared(pod)
         sources = _Sources(parsed, cluster.grants.get(uid), cluster.inventories.get(node), text, failure)
         kept = before.get(uid)
         if kept is None or not kept[0].same(sources):
-            kept = sources, _card(cluster, pod, known, text)
+            kept = sources, _card(cluster, pod, ways_out, text)
         self._kept[uid] = kept
         return kept[1]
 
@@ -114,7 +111,7 @@ def refused_workload(row: PodRow) -> PodCard:
     return PodCard(namespace=row.namespace, name=row.pod, state=REFUSED, reason=row.reason, workload=workload)
 
 
-def _card(cluster: ClusterView, pod: Object, known: _WaysOut, refused: str) -> PodCard | None:
+def _card(cluster: ClusterView, pod: Object, ways_out: WaysOut, refused: str) -> PodCard | None:
     status, gpus = pod.get("status") or {}, pod_gpus(cluster, pod)
     grant, request = gpus.grant, gpus.request
     phase = str(status.get("phase") or "Unknown")
@@ -142,7 +139,7 @@ def _card(cluster: ClusterView, pod: Object, known: _WaysOut, refused: str) -> P
         limits=tuple(_limits(pod)),
         reason=reason,
         why=tuple(line.strip() for line in why_pod(cluster, pod)) if not node or reason else (),
-        ways_out=_ways_out(cluster, pod, request, known) if request is not None and not node else (),
+        ways_out=ways_out.of(pod),
         refused_memory=refused,
     )
 
@@ -151,19 +148,6 @@ def _state(node: str, phase: str, refusal: str) -> str:
     if phase == "Failed" or (refusal and not node):
         return REFUSED
     return RUNNING if node and phase != "Pending" else PENDING
-
-
-def _ways_out(cluster: ClusterView, pod: Object, request: PodRequest, known: _WaysOut) -> tuple[str, ...]:
-    """Pods with one request and one explanation, such as replicas, share the search."""
-    if cluster.not_placed(pod):
-        return ()
-    explanation, request = cluster.explain(pod), cluster.bounded(pod) or request
-    if explanation is None:
-        return ()
-    key = request, explanation.summary
-    if key not in known:
-        known[key] = tuple(remedies(cluster, request, explanation))
-    return known[key]
 
 
 def _shares(containers: tuple[ContainerGrant, ...], node: str, inventory: Inventory | None) -> Iterator[ShareCard]:

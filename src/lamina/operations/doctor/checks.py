@@ -8,6 +8,7 @@ from collections.abc import Iterable, Iterator, Mapping
 from datetime import datetime, timedelta
 from typing import NamedTuple
 
+from lamina.core.component_names import documentation
 from lamina.core.gpus import Inventory
 from lamina.core.nodes import KEPT_OUT, kept_out
 from lamina.core.pod_status import is_over
@@ -95,7 +96,7 @@ def configurations_of_nodes(inventories: Iterable[Inventory]) -> Iterator[Findin
             "configuration of nodes",
             State.FAILED,
             f"{source}, {where}: {reason}",
-            "correct it, or remove what names it; see docs/how-to/time-slicing-and-mps.md",
+            f"correct it, or remove what names it; see {documentation('how-to/time-slicing-and-mps.md')}",
         )
 
 
@@ -117,7 +118,9 @@ def _agents(cluster: ClusterView, nodes: list[Object]) -> Iterator[Finding]:
         yield Finding("agents", State.FAILED, f"nodes with GPUs but no agent: {', '.join(missing)}", fix)
     elif not (served := cluster.inventories.keys() - set(others)):
         selectors = ", ".join(f"{key}={value}" for key, value in GPU_NODES)
-        fix = f"label nodes with one of {selectors}, so that agents run on them; see docs/how-to/install.md"
+        fix = (
+            f"label nodes with one of {selectors}, so that agents run on them; see {documentation('how-to/install.md')}"
+        )
         yield Finding("agents", State.FAILED, "no node has published an inventory", fix)
     else:
         count = len(served)
@@ -156,7 +159,8 @@ def _node(node: Object, cluster: ClusterView) -> Iterator[Finding]:
     yield _gpus(name, inventory, enabled=cluster.config.enabled)
     if inventory.mps:
         waiting = [f"{each.gpu} is {each.state.value}: {each.reason}" for each in inventory.mps if not each.ready]
-        fix = "check the agent's log, and control.log in the pipe directory; see docs/how-to/time-slicing-and-mps.md"
+        page = documentation("how-to/time-slicing-and-mps.md")
+        fix = f"check the agent's log, and control.log in the pipe directory; see {page}"
         count = len(inventory.mps)
         found = "; ".join(waiting) or f"{count} GPU{' is' if count == 1 else 's are'} served"
         yield Finding(f"{name}: MPS", State.FAILED if waiting else State.OK, found, fix if waiting else "")
@@ -170,7 +174,8 @@ def _gpus(name: str, inventory: Inventory, *, enabled: bool) -> Finding:
     parts = sum(devices.count for devices in inventory.mig_devices if devices.resource)
     unhealthy = [f"GPU {gpu.index}: {gpu.reason}" for gpu in inventory.gpus if not gpu.healthy]
     if unhealthy:
-        fix = "docs/how-to/maintain-gpus.md lists what makes a GPU unhealthy"
+        page = documentation("how-to/maintain-gpus.md")
+        fix = f"drain the node, then reset or replace the GPU, as {page} says for each reason"
         return Finding(where, State.FAILED, "; ".join(unhealthy), fix)
     if not (number or parts) and enabled:
         fix = "check nodes.selector, nodes.overrides and mig.strategy in the configuration"

@@ -2,7 +2,7 @@
 
 from collections.abc import Iterator
 
-from lamina.core.component_names import NAMESPACE
+from lamina.core.component_names import NAMESPACE, documentation
 from lamina.install.names import AGENT, MPS, PART_OF, chosen
 from lamina.operations.doctor.finding import Finding, State
 from lamina.ports.kube import Object
@@ -26,7 +26,7 @@ def components(pods: list[Object]) -> Iterator[Finding]:
         if agents.get(node, image) != image
     ]
     if outdated:
-        fix = "replace the pod when no program on its node uses MPS; see docs/how-to/upgrade.md"
+        fix = f"replace the pod when no program on its node uses MPS; see {documentation('how-to/upgrade.md')}"
         yield Finding("MPS service", State.WARNING, "; ".join(outdated), fix)
 
 

@@ -5,9 +5,10 @@ from collections.abc import Sequence
 from typing import NamedTuple
 
 from lamina.placement.explanation.misfit import Misfit
+from lamina.placement.explanation.sentences import Numbers
 from lamina.placement.rules.refusal import Cause
 
-_COUNTED = {
+COUNTED = {
     Cause.UNSCHEDULABLE: "unschedulable",
     Cause.TAINTED: "with a taint",
     Cause.NOT_SELECTED: "not selected by the pod",
@@ -37,6 +38,7 @@ _COUNTED = {
     Cause.TOGETHER: "without room for all containers",
     Cause.HOST: "short of CPU or other resources of the node",
 }
+"""Nodes with the cause, after their number."""
 
 
 class Miss(NamedTuple):
@@ -46,13 +48,15 @@ class Miss(NamedTuple):
     cause: Cause
     lasting: bool
     nearness: tuple[int, int, float]
+    numbers: Numbers | None = None
+    """What was needed and the most that was available, where that can be counted."""
 
 
 def miss_of(misfit: Misfit) -> Miss:
     """Later causes are nearer; of one cause, the one with more GPUs that fit; then the smaller gap."""
     numbers = misfit.numbers
     nearness = (int(misfit.cause), misfit.fitting, numbers.available / max(1, numbers.needed))
-    return Miss(misfit.reason, misfit.cause, misfit.lasting, nearness)
+    return Miss(misfit.reason, misfit.cause, misfit.lasting, nearness, numbers)
 
 
 def summary(fitting: Sequence[str], missed: Sequence[tuple[Miss, Sequence[str]]]) -> str:
@@ -70,5 +74,5 @@ def summary(fitting: Sequence[str], missed: Sequence[tuple[Miss, Sequence[str]]]
     for miss, nodes in missed:
         counts[miss.cause] += len(nodes)
     ranked = sorted(counts.items(), key=lambda item: (-item[1], -item[0]))
-    causes = ", ".join(f"{count} {_COUNTED[cause]}" for cause, count in ranked)
+    causes = ", ".join(f"{count} {COUNTED[cause]}" for cause, count in ranked)
     return f"0 of {total} nodes fit: {causes}; nearest is {nearest}: {reason}"

@@ -47,6 +47,11 @@ class Cause(IntEnum):
     HOST = 24
 
     @property
+    def word(self) -> str:
+        """What programs read, such as not-selected."""
+        return self.name.lower().replace("_", "-")
+
+    @property
     def lasting(self) -> bool:
         """Whether the cause stays when other pods leave, so that preemption cannot help.
 

@@ -5,6 +5,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from msgspec import Struct
 
 from lamina.core.requests import PodRequest
+from lamina.placement.explanation.sentences import Numbers
 from lamina.placement.explanation.summary import Miss, miss_of, summary
 from lamina.placement.rules.refusal import Cause
 from lamina.placement.search.fit import PodPlacement, fit
@@ -20,6 +21,8 @@ class NodeGroup(Struct, frozen=True):
     reason: str
     nodes: tuple[str, ...]
     lasting: bool
+    numbers: Numbers | None = None
+    """Those of the node that misses by the least."""
 
 
 class Explanation(Struct, frozen=True):
@@ -73,7 +76,11 @@ def _explanation(fitting: Sequence[str], missed: Mapping[Miss, list[str]]) -> Ex
         fitting=tuple(fitting),
         groups=tuple(
             NodeGroup(
-                alike[0][0].cause, reason, tuple(name for _, names in alike for name in names), alike[0][0].lasting
+                alike[0][0].cause,
+                reason,
+                tuple(name for _, names in alike for name in names),
+                alike[0][0].lasting,
+                alike[0][0].numbers,
             )
             for reason, alike in groups.items()
         ),

@@ -4,23 +4,26 @@ A proxy or another program may answer in its place, so nothing is taken for gran
 """
 
 import math
+import re
 from typing import Any, NamedTuple
 
 import msgspec
 
 from lamina.errors import Outside
-from lamina.ports.kube.errors import AlreadyExists, Conflict, Gone, NotFound, Refused
+from lamina.ports.kube.errors import AlreadyExists, Conflict, Gone, LacksRight, NotFound, NotLoggedIn, Refused
 from lamina.ports.kube.protocol import Object, Watched
 
 _BY_CODE: dict[int, type[Outside]] = {
     400: Refused,
-    401: Refused,
+    401: NotLoggedIn,
     403: Refused,
     404: NotFound,
     409: Conflict,
     410: Gone,
     422: Refused,
 }
+_LACKS_RIGHT = re.compile(r'forbidden: User ".*" cannot [a-z]+ (resource|path) ')
+"""What Kubernetes says where roles do not allow a request; quotas and admission refuse in other words."""
 _WAIT_S, _MAX_WAIT_S = 1.0, 10.0
 _MAX_REASON = 1000
 """Characters of the server's words. It repeats what it refuses, which may be large."""
@@ -85,6 +88,8 @@ def _error(code: int, status: Any, doing: str) -> Outside:
         message, reason = status.get("message") or "", status.get("reason")
     kind = AlreadyExists if reason == "AlreadyExists" else _BY_CODE.get(code, Outside)
     written = " ".join(str(message).split())
+    if kind is Refused and code == 403 and _LACKS_RIGHT.search(written):
+        kind = LacksRight
     shown = written if len(written) <= _MAX_REASON else f"{written[:_MAX_REASON]}..."
     return kind(f"Kubernetes answered {code} to {doing}: {shown or 'without a reason'}")
 

@@ -27,7 +27,7 @@ from lamina import __version__
 from lamina.errors import BadInput, NoKubeconfig, Outside
 from lamina.ports.clock import SystemClock
 from lamina.ports.kube import answers
-from lamina.ports.kube.errors import Gone, NoCluster, Refused, Unreachable
+from lamina.ports.kube.errors import Gone, NoCluster, NotLoggedIn, Refused, Unreachable
 from lamina.ports.kube.login import Login
 from lamina.ports.kube.protocol import (
     NO_METADATA,
@@ -77,8 +77,9 @@ async def connect(kubeconfig: Path | None = None, *, context: str = "", again_s:
     """The server that a kubeconfig names, once it has answered.
 
     Without a path: $KUBECONFIG, else the pod's own account inside a cluster, else ~/.kube/config. Raises BadInput
-    when that names no server, and NoCluster when it does not answer. With `again_s` that one is asked again after so
-    many seconds, as parts of a cluster do that have to be there when it comes back.
+    when that names no server, NotLoggedIn when it does not accept the login, and NoCluster when it does not answer.
+    With `again_s` that one is asked again after so many seconds, as parts of a cluster do that have to be there when it
+    comes back.
     """
     config = _load(kubeconfig, context)
     try:
@@ -87,6 +88,12 @@ async def connect(kubeconfig: Path | None = None, *, context: str = "", again_s:
         raise BadInput(f"{_named(config.fname)} cannot be used: {answers.one_line(error)}") from error
     try:
         await _answered(kube, again_s)
+    except NotLoggedIn as error:
+        await kube.close()
+        raise NotLoggedIn(
+            f"the login of {_named(config.fname)} (context {config.context_name}) is missing or has expired; log in "
+            f"again, as for kubectl: {error}"
+        ) from error
     except Outside as error:
         await kube.close()
         refusal = NoCluster if isinstance(error, Unreachable) else BadInput
@@ -94,15 +101,15 @@ async def connect(kubeconfig: Path | None = None, *, context: str = "", again_s:
     return kube
 
 
-def cluster_name(kubeconfig: Path | None) -> str:
+def cluster_name(kubeconfig: Path | None, context: str = "") -> str:
     """The cluster that commands act on, for people: the server, and the kubeconfig's context. Raises BadInput."""
-    config = _load(kubeconfig, "")
+    config = _load(kubeconfig, context)
     return f"{config.cluster.server} (context {config.context_name})"
 
 
-def context_namespace(kubeconfig: Path | None) -> str:
-    """The namespace of the kubeconfig's current context, as kubectl uses it. Raises BadInput."""
-    return _load(kubeconfig, "").namespace or "default"
+def context_namespace(kubeconfig: Path | None, context: str = "") -> str:
+    """The namespace of a context of the kubeconfig, or of its current one, as kubectl uses it. Raises BadInput."""
+    return _load(kubeconfig, context).namespace or "default"
 
 
 async def _answered(kube: "KubeClient", again_s: float | None) -> None:
@@ -125,6 +132,8 @@ def _load(path: Path | None, context: str) -> SingleConfig:
         raise NoKubeconfig(f"{where} cannot be used: not found; set KUBECONFIG or --kubeconfig")
     try:
         config = KubeConfig.from_service_account() if inside else KubeConfig.from_file(path)
+        if context and context not in config.contexts:
+            raise BadInput(f"{where} has no context {context}; it has {', '.join(config.contexts) or 'none'}")
         chosen = config.get(context or None)
     except (ConfigError, OSError, yaml.YAMLError, ValueError) as error:
         raise BadInput(f"{where} cannot be used: {answers.one_line(error)}") from error
@@ -379,9 +388,9 @@ class KubeClient:
             raise Refused(f"the address of {doing} {path[:_SHOWN]}... cannot be used: URL too long")
         return URL(address, encoded=True)
 
-    def _not_logged_in(self, error: Exception) -> Refused:
+    def _not_logged_in(self, error: Exception) -> NotLoggedIn:
         reason = "a login program returned no token" if isinstance(error, _NO_TOKEN) else answers.one_line(error)
-        return Refused(f"cannot log in to the Kubernetes server {self.server}: {reason}")
+        return NotLoggedIn(f"cannot log in to the Kubernetes server {self.server}: {reason}")
 
     def _unreachable(self, error: Exception) -> Unreachable:
         return Unreachable(f"the Kubernetes server {self.server} does not answer: {answers.one_line(error)}")

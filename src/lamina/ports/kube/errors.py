@@ -5,7 +5,9 @@
     ├── Conflict         the object changed meanwhile, or is not the one that was meant (its UID differs)
     │   └── AlreadyExists
     ├── Gone             the resourceVersion is too old to watch from
-    ├── Refused          not allowed (401, 403), or not valid (400, 422)
+    ├── Refused          not allowed (403), or not valid (400, 422)
+    │   ├── NotLoggedIn  the login is missing or has expired (401)
+    │   └── LacksRight   roles do not allow it (403)
     └── Unreachable      no answer at all
 
     BadInput
@@ -35,6 +37,18 @@ class Gone(Outside):
 
 class Refused(Outside):
     """Asking again changes nothing."""
+
+
+class NotLoggedIn(Refused):
+    """The server does not accept the login."""
+
+    exit_code = 4
+
+
+class LacksRight(Refused):
+    """No role of the user allows the request. Admission and quotas refuse as a plain `Refused`."""
+
+    exit_code = 4
 
 
 class Unreachable(Outside):
