@@ -11,7 +11,7 @@ import yaml
 
 from lamina.cli.completion import nested_in
 from lamina.cli.main import app
-from lamina.ports.kube import DEPLOYMENTS, NAMESPACES
+from lamina.ports.kube import DEPLOYMENTS
 from lamina.ports.kube.client import cluster_name, context_namespace
 from lamina.ports.kube.fake import FakeKube
 from tests.cli.commands import Commands
@@ -67,7 +67,6 @@ async def test_a_namespace_that_does_not_exist(command: str, monkeypatch: pytest
 @pytest.mark.parametrize("command", ["why web", "resize web --memory 1Gi"])
 async def test_the_name_of_a_workload_is_recognized(command: str, monkeypatch: pytest.MonkeyPatch) -> None:
     kube = await cluster(inventory("n"))
-    await kube.create(NAMESPACES, {"metadata": {"name": "default"}})
     await kube.create(DEPLOYMENTS, {"metadata": {"name": "web", "namespace": "default"}, "spec": {}})
     ended = await Commands(monkeypatch, kube).run(*command.split())
     assert (ended.code, ended.error) == (2, "there is no pod web in namespace default; did you mean deploy/web?")
@@ -75,7 +74,6 @@ async def test_the_name_of_a_workload_is_recognized(command: str, monkeypatch: p
 
 async def test_a_misspelled_pod_is_recognized(monkeypatch: pytest.MonkeyPatch) -> None:
     kube = await cluster(inventory("n"), pod("trainer-0", container(gpu=1)))
-    await kube.create(NAMESPACES, {"metadata": {"name": "default"}})
     assert (await Commands(monkeypatch, kube).run("why", "trainer-O")).error.endswith("; did you mean trainer-0?")
 
 

@@ -141,7 +141,7 @@ async def test_nodes_are_asked_and_listed(monkeypatch: pytest.MonkeyPatch) -> No
     spec = write_spec(Inventory(node="plain", gpus=(gpu,)))
     await kube.create(INVENTORIES, {"metadata": {"name": "plain"}, "spec": spec})
 
-    async def connect(_: object) -> FakeKube:
+    async def connect(*_: object, **__: object) -> FakeKube:
         return kube
 
     monkeypatch.setattr("lamina.ports.kube.client.connect", connect)

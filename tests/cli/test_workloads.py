@@ -6,7 +6,7 @@ from typing import Any
 import pytest
 import yaml
 
-from lamina.ports.kube import DEPLOYMENTS, JOBS, NAMESPACES, PODS, Resource
+from lamina.ports.kube import DEPLOYMENTS, JOBS, PODS, Resource
 from lamina.ports.kube.client import context_namespace
 from lamina.ports.kube.fake import FakeKube
 from tests.cli.commands import Commands
@@ -74,7 +74,6 @@ async def test_a_workload_that_is_not_there_is_one_sentence(
     which: str, sentence: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     kube = await with_pods(1)
-    await kube.create(NAMESPACES, {"metadata": {"name": "default"}})
     ended = await Commands(monkeypatch, kube).run("why", which)
     assert (ended.code, ended.error) == (2, sentence)
 

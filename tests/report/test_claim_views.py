@@ -17,7 +17,6 @@ from lamina.ports.kube import (
     DEVICE_TAINT_RULES,
     EVENTS,
     GRANTS,
-    NAMESPACES,
     PODS,
     RESOURCE_CLAIM_TEMPLATES,
     RESOURCE_CLAIMS,
@@ -312,7 +311,6 @@ async def test_gpus_of_claims_that_are_not_prepared_take_no_shares(
 
 async def test_a_pod_with_a_claim_of_another_device_requests_no_gpu(monkeypatch: pytest.MonkeyPatch) -> None:
     kube = await of_case(Case(user(), (claim("c", request("nic", "nic")),)))
-    await kube.create(NAMESPACES, {"metadata": {"name": "default"}})
     commands = Commands(monkeypatch, kube)
     assert (await commands.run("pods")).output == "No pod in namespace default requests a GPU.\n"
     assert "requests no GPU" in (await commands.run("why", "p")).output

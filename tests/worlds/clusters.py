@@ -7,7 +7,7 @@ from lamina.core.grants import ContainerGrant, Share
 from lamina.core.objects import write_spec
 from lamina.core.requests import PodRequest
 from lamina.ledger.grant_objects import grant_object
-from lamina.ports.kube import GRANTS, INVENTORIES, NODES, PODS, Object
+from lamina.ports.kube import GRANTS, INVENTORIES, NAMESPACES, NODES, PODS, Object
 from lamina.ports.kube.fake import FakeKube
 
 T4 = 15360
@@ -57,9 +57,10 @@ def grant(of: Object, node: str, memory_mib: int, uuid: str | None = None, *, li
 
 
 async def cluster(*objects: Object | Inventory, confirmed: bool = True) -> FakeKube:
-    """An API server with these pods, grants and inventories, and a node for each inventory. The controller has
-    `confirmed` the survivors that inventories list."""
+    """An API server with these pods, grants and inventories, a node for each inventory, and the namespace `default`.
+    The controller has `confirmed` the survivors that inventories list."""
     kube = FakeKube()
+    await kube.create(NAMESPACES, {"metadata": {"name": "default"}})
     for obj in objects:
         if isinstance(obj, Inventory):
             await kube.create(NODES, {"metadata": {"name": obj.node}, "status": {"allocatable": {"cpu": "8"}}})

@@ -38,6 +38,7 @@ ANSWERS: Mapping[str, str] = {
     "why": "the pod, or a pod of the workload, is pending, refused or cannot start",
     "fits": "a pod does not fit, or it is not known whether it does",
     "doctor": "a check failed",
+    "load": "the driver refuses memory or a launch",
     "verify": "a limit does not hold",
     "config diff": "the configurations differ",
     "uninstall": "something remains",
