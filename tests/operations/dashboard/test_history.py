@@ -16,16 +16,14 @@ def test_readings_in_the_order_of_time() -> None:
     history = UseHistory()
     for moment, used, busy in ((5.0, 100, None), (10.0, None, None), (15.0, 300, 40)):
         history.note(moment, document(used, busy))
-    assert history.since(0.0) == {"u": {"main G": [(5.0, 100, None, 9, None), (15.0, 300, 40, 9, None)]}}
-    assert history.since(5.0) == {"u": {"main G": [(15.0, 300, 40, 9, None)]}}
-    assert history.since(15.0) == {}
+    assert history.of_pod("u") == {"main G": [(5.0, 100, None, 9, None), (15.0, 300, 40, 9, None)]}
 
 
 def test_only_the_last_readings_are_kept() -> None:
     history = UseHistory()
     for moment in range(MAX_USE_POINTS + 10):
         history.note(float(moment), document(moment))
-    [points] = history.since(-1.0)["u"].values()
+    [points] = history.recent("u").values()
     assert [point.used_mib for point in points] == [*range(10, MAX_USE_POINTS + 10)]
 
 
@@ -34,7 +32,7 @@ def test_a_pod_that_is_gone_is_forgotten() -> None:
     history.note(1.0, document(100))
     history.note(2.0, document(200, uid="other"))
     history.note(3.0, document(300))
-    assert history.since(0.0) == {"u": {"main G": [(3.0, 300, None, 9, None)]}}
+    assert history.of_pod("u") == {"main G": [(3.0, 300, None, 9, None)]} and history.of_pod("other") == {}
 
 
 def test_few_of_the_hours_before_are_kept() -> None:

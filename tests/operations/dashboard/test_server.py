@@ -2,6 +2,7 @@
 
 import asyncio
 import contextlib
+import json
 import socket
 from collections.abc import AsyncIterator
 from pathlib import Path
@@ -112,7 +113,7 @@ async def test_the_first_event_has_everything_and_later_ones_what_changed(served
         assert second["changes"]["pods"]["a"] is None and set(second["changes"]["pods"]) == {"a", "c"}
 
 
-async def test_events_have_the_readings_since_the_last_one(served: Served) -> None:
+async def test_readings_are_sent_when_a_page_asks_for_them(served: Served) -> None:
     share = ShareCard(
         container="main", node="n", gpu="G", index=0, mode="quota", memory_mib=9, most_mib=9, physical_mib=9, cores=0
     )  # fmt: skip
@@ -122,12 +123,12 @@ async def test_events_have_the_readings_since_the_last_one(served: Served) -> No
         served.board.use(use_of("default", "p", "main", gpu="G", used_mib=7, busy_percent=30), "", moment)
     async with served.events() as events:
         _, first = await events.next()
-        assert (first["namespace"], first["read_at"]) == ("default", 10.0)
-        assert first["use"] == {"u": {"main G": [[5.0, 7, 30, 9, None], [10.0, 7, 30, 9, None]]}}
-        served.board.lose("no answer")
-        assert (await events.next())[1]["use"] == {}
-        served.board.use(use_of("default", "p", "main", gpu="G", used_mib=8, busy_percent=31), "", 15.0)
-        assert (await events.next())[1]["use"] == {"u": {"main G": [[15.0, 8, 31, 9, None]]}}
+        assert (first["namespace"], first["read_at"]) == ("default", 10.0) and "use" not in first
+    status, text, _ = await served.get("use?pods=u,gone")
+    points = [[5.0, 7, 30, 9, None], [10.0, 7, 30, 9, None]]
+    assert status == 200 and json.loads(text) == {"u": {"main G": points}}
+    assert json.loads((await served.get("pod?uid=u"))[1])["history"]["shares"] == {"main G": points}
+    assert [(await served.get(path))[0] for path in ("pod", "pod?uid=x", "gpu?uuid=x", "gpu")] == [404] * 4
 
 
 async def test_a_lost_api_server_is_in_the_events(served: Served) -> None:

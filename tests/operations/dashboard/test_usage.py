@@ -103,7 +103,7 @@ def test_the_board_joins_what_comes_at_different_times() -> None:
     assert board.current.document.pods["u"].shares[0].used_mib == 150
     board.use(use_in(page(used_mib=500)), "one page is missing", 10.0)
     assert board.current.document.pods["u"].shares[0].used_mib == 550
-    assert board.history.since(0.0) == {"u": {"main GPU-0": [(10.0, 550, 42, 4000, 900)]}}
+    assert board.history.of_pod("u") == {"main GPU-0": [(10.0, 550, 42, 4000, 900)]}
 
 
 @asynccontextmanager

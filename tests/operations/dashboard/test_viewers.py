@@ -68,14 +68,14 @@ async def served() -> AsyncIterator[Served]:
 
 async def test_a_viewer_of_one_namespace_sees_its_pods_alone(served: Served) -> None:
     first = await served.first("of-a")
-    assert set(first["changes"]["pods"]) == {"a", "w"} and set(first["use"]) == {"a"}
+    assert set(first["changes"]["pods"]) == {"a", "w"}
     assert first["changes"]["nodes"] == {} and first["nodes_hidden"] and first["changes"]["cluster"]["gpus"] == 0
     assert first["namespace"] == "team-a" and "team-b" not in json.dumps(first) and "b-pod" not in json.dumps(first)
 
 
 async def test_a_viewer_of_inventories_sees_what_others_hold_without_names(served: Served) -> None:
     first = await served.first("of-b")
-    assert set(first["changes"]["pods"]) == {"b"} and set(first["use"]) == {"b"}
+    assert set(first["changes"]["pods"]) == {"b"}
     [gpu] = first["changes"]["nodes"]["n"]["gpus"]
     assert [(part["pod"], part["name"], part["memory_mib"], part["cores"]) for part in gpu["parts"]] == [
         ("b", "team-b/b-pod", 4000, 30),

@@ -52,7 +52,6 @@ class PageEvents:
         self._sent = shown = current if complete else current._replace(document=structs.replace(document, pods={}))
         self.version = current.version if complete else -1
         rows, groups = attention(document), waiting_groups(document.pods.items())
-        use = self._board.history.since(sent.read_at if sent else 0.0) if complete else {}
         body = {
             "first": sent is None,
             "complete": complete,
@@ -63,7 +62,6 @@ class PageEvents:
             "usage_problem": current.usage_problem,
             "read_at": current.read_at,
             "allocation": seen_points(self._board.allocation.since(sent.allocation_at if sent else -1.0), access),
-            "use": {uid: points for uid, points in use.items() if uid in document.pods},
             "attention": rows if rows != self._attention else None,
             "waiting": groups if groups != self._waiting else None,
             "changes": changes(sent.document if sent else ClusterDocument(), shown.document),

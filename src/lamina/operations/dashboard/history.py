@@ -87,15 +87,6 @@ class UseHistory:
                     self._gpus[gpu.uuid] = readings = gpus.get(gpu.uuid) or _Readings()
                     readings.add(UsePoint(now, gpu.used_mib, gpu.busy_percent))
 
-    def since(self, moment: float) -> Mapping[str, UsePoints]:
-        """The points after this moment, by UID of the pod."""
-        found: dict[str, dict[str, list[UsePoint]]] = {}
-        for uid, shares in self._shares.items():
-            for key, readings in shares.items():
-                if readings.recent and readings.recent[-1].at > moment:
-                    found.setdefault(uid, {})[key] = [point for point in readings.recent if point.at > moment]
-        return found
-
     def recent(self, uid: str) -> UsePoints:
         """The last minutes of the shares of a pod."""
         return {key: list(readings.recent) for key, readings in self._shares.get(uid, {}).items()}

@@ -4,8 +4,6 @@ import { Colors } from "./colors.js";
 import { Ordered } from "./order.js";
 import { merge } from "./patches.js";
 
-const WINDOW_S = 300; // How long readings of use are kept.
-
 export class Known {
   constructor() {
     this.lost = "";
@@ -27,8 +25,7 @@ export class Known {
     this.complete = false; // Pods of a large cluster come after its nodes.
     this.attention = []; // What to look at, as { kind, text, link: { view, id }, since }.
     this.waiting = []; // Pods by reason, as { title, state, reason, ways_out, count, pods: [[uid, name], ...] }.
-    this.use = {}; // Readings by UID of the pod, and "CONTAINER GPU": [[seconds, MiB, percent of GPU time], ...].
-    this.readAt = 0;
+    this.readAt = 0; // When metrics were read last.
     this.allocation = []; // [seconds, percent of memory, of compute, stranded], of which null is not known.
   }
 
@@ -44,7 +41,7 @@ export class Known {
     this.attention = change.attention ?? this.attention;
     this.waiting = change.waiting ?? this.waiting;
     this.complete = change.complete;
-    this.#takeUse(change);
+    this.readAt = change.read_at;
     this.allocation = [...this.allocation, ...change.allocation];
     this.ownNamespace = change.namespace;
     this.nodesHidden = change.nodes_hidden;
@@ -72,28 +69,11 @@ export class Known {
     return found && [found.id, found.card];
   }
 
-  // The readings of a share as [seconds since the first moment of the window, MiB, percent of GPU time].
-  readings(uid, share) {
-    const points = this.use[uid]?.[`${share.container} ${share.gpu}`] ?? [];
-    return points.map(([moment, used, busy]) => [moment - this.readAt + WINDOW_S, used, busy]);
-  }
-
   #takeNodes(nodes) {
     const changed = Object.keys(nodes);
     for (const name of changed) for (const gpu of this.nodes[name]?.gpus ?? []) this.gpus.delete(gpu.uuid);
     merge(this.nodes, nodes);
     for (const name of changed) for (const gpu of this.nodes[name]?.gpus ?? []) this.gpus.set(gpu.uuid, { gpu, node: this.nodes[name] });
-  }
-
-  #takeUse(change) {
-    this.readAt = change.read_at;
-    for (const [uid, shares] of Object.entries(change.use)) {
-      const kept = (this.use[uid] ??= {});
-      for (const [key, points] of Object.entries(shares)) {
-        kept[key] = [...(kept[key] ?? []), ...points].filter(([moment]) => moment > this.readAt - WINDOW_S);
-      }
-    }
-    for (const uid of Object.keys(this.use)) if (!(uid in this.pods)) delete this.use[uid];
   }
 }
 
