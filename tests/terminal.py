@@ -19,12 +19,20 @@ _TAKES_THE_TERMINAL = (
 
 
 class Terminal:
-    """`lamina` with these arguments. `shown` is all that it has printed until the last look."""
+    """`lamina` with these arguments, or another module. `shown` is all that it has printed until the last look."""
 
-    def __init__(self, *arguments: str, environment: Mapping[str, str] | None = None, width: int = 100) -> None:
+    def __init__(
+        self,
+        *arguments: str,
+        environment: Mapping[str, str] | None = None,
+        width: int = 100,
+        height: int = 40,
+        module: str = "lamina",
+    ) -> None:
         self._keyboard, inside = pty.openpty()
-        termios.tcsetwinsize(inside, (40, width))
-        command = [sys.executable, "-c", _TAKES_THE_TERMINAL, sys.executable, "-m", "lamina", *arguments]
+        termios.tcsetwinsize(inside, (height, width))
+        self._before = termios.tcgetattr(self._keyboard)
+        command = [sys.executable, "-c", _TAKES_THE_TERMINAL, sys.executable, "-m", module, *arguments]
         variables = os.environ | {"TERM": "xterm-256color"} | (environment or {})
         with signals_received():
             self._process = subprocess.Popen(
@@ -54,6 +62,19 @@ class Terminal:
 
     def type(self, keys: bytes) -> None:
         os.write(self._keyboard, keys)
+
+    def resize(self, width: int, height: int) -> None:
+        """Change the size, of which the kernel tells the program."""
+        termios.tcsetwinsize(self._keyboard, (height, width))
+
+    def signal(self, number: signal.Signals) -> None:
+        """Send a signal to the program."""
+        self._process.send_signal(number)
+
+    @property
+    def is_as_before(self) -> bool:
+        """Whether keys are read and echoed as before the program."""
+        return termios.tcgetattr(self._keyboard) == self._before
 
     def until_shown(self, text: str) -> None:
         wait_until(lambda: text in self.shown or self._process.poll() is not None, lambda: self.shown)

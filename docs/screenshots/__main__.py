@@ -17,7 +17,9 @@ from tests.waiting import until
 
 IMAGES = Path(__file__).resolve().parents[1] / "images"
 MANIFEST = Path(__file__).with_name("workloads.yaml")
-PODS_IN_ALL, PODS_PENDING = 9, 2
+PODS_IN_ALL = 9
+TOP = {"top": ("down", "down"), "top-gpu": ("g", "down", "enter")}
+"""The pictures of `lamina top`, with the keys that lead there."""
 
 
 async def fill(kubeconfig: Path) -> None:
@@ -40,8 +42,9 @@ async def fill(kubeconfig: Path) -> None:
 def save_commands(kubeconfig: Path) -> None:
     """The pictures of commands in a terminal, once the agents have measured what pods use."""
     own = {"KUBECONFIG": str(kubeconfig)}
-    running = f"{PODS_IN_ALL - PODS_PENDING} shares"
-    terminal.save(IMAGES / "terminal" / "top.svg", "lamina top", terminal.screen("top", until=running, environment=own))
+    for name, keys in TOP.items():
+        lines = asyncio.run(terminal.top(kubeconfig, keys))
+        terminal.save_lines(IMAGES / "terminal" / f"{name}.svg", "lamina top", lines, terminal.TOP_SIZE[0])
     first = (["gpus"], ["pods"], ["why", "deploy/chat"])
     outputs = [terminal.run(*words, environment=own) for words in first]
     terminal.save(IMAGES / "terminal" / "questions.svg", "Which GPU, what is free, and why a pod waits", *outputs)

@@ -98,11 +98,16 @@ def chosen_namespace(namespace: str, choice: ClusterChoice) -> str:
     return namespace or client.context_namespace(choice.kubeconfig, choice.context)
 
 
-def cluster_line(choice: ClusterChoice) -> str:
-    """The line that names the cluster of a command which changes much. Raises BadInput."""
+def cluster_name(choice: ClusterChoice) -> str:
+    """The cluster that commands act on, for people. Raises BadInput."""
     from lamina.ports.kube import client
 
-    return f"Cluster: {client.cluster_name(choice.kubeconfig, choice.context)}"
+    return client.cluster_name(choice.kubeconfig, choice.context)
+
+
+def cluster_line(choice: ClusterChoice) -> str:
+    """The line that names the cluster of a command which changes much. Raises BadInput."""
+    return f"Cluster: {cluster_name(choice)}"
 
 
 def confirm(effect: str, choice: ClusterChoice, *, yes: bool, dry_run: bool) -> bool:

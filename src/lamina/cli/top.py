@@ -1,46 +1,34 @@
-"""`lamina top`: what GPUs and containers use, live."""
+"""`lamina top`: what GPUs and containers use, live.
+
+The screen is drawn with rich, which the command line has anyway. Textual would bring the mouse and tables too, but
+takes a second longer to start and seven more packages.
+"""
 
 import asyncio
 import contextlib
-import os
 import signal
 import sys
-import termios
-import tty
-from collections.abc import Callable, Iterator, Sequence
-from typing import Annotated
+from collections.abc import Coroutine
+from typing import Annotated, Any
 
 import typer
 
-from lamina.cli.connection import ClusterChoice, cluster_command, with_cluster
-from lamina.cli.options import one_of
+from lamina.cli.connection import ClusterChoice, cluster_command, cluster_name, here_instead, with_cluster_or_here
+from lamina.cli.exit_codes import ExitCode
+from lamina.cli.options import Local, one_of
+from lamina.cli.screen.frame import frame, plain_lines
+from lamina.cli.screen.keyboard import Click
+from lamina.cli.screen.live_terminal import LiveTerminal
+from lamina.cli.screen.rows import ORDERS
+from lamina.cli.screen.source import TopCluster, TopMachine, TopSource
+from lamina.cli.screen.state import PodName, TopScreen
+from lamina.cli.screen.text import ASCII, UNICODE
 from lamina.cli.terminal import console
-from lamina.cli.top_screen import ORDERS, ShownReading, TopScreen
 from lamina.errors import BadInput, LaminaError
-from lamina.operations import agent_metrics
 from lamina.ports.clock import Clock, SystemClock
-from lamina.ports.kube import ProxiedKube
-from lamina.ports.kube.moments import rfc3339
-from lamina.report import cluster_reader
-from lamina.report.gpus import gpu_rows
-from lamina.report.shares import all_shares
 
-_WIDTH_OF_A_FILE = 160
-_ENTER, _LEAVE = "\x1b[?1049h\x1b[?25l", "\x1b[?25h\x1b[?1049l"
-"""The other screen of the terminal without a cursor, and back."""
-_KEYS = {
-    "\x1b[A": "up",
-    "\x1b[B": "down",
-    "\x1bOA": "up",
-    "\x1bOB": "down",
-    "\x1b[5~": "page up",
-    "\x1b[6~": "page down",
-    "\r": "enter",
-    "\n": "enter",
-    "\x7f": "erase",
-    "\x08": "erase",
-    "\x1b": "escape",
-}
+_AROUND = 6
+"""Lines of a screen that are no rows."""
 
 
 @cluster_command
@@ -50,123 +38,144 @@ def top(
     namespace: Annotated[str, typer.Option("--namespace", "-n", help="Only namespaces whose names contain this.")] = "",
     pod: Annotated[str, typer.Option("--pod", help="Only pods whose names contain this.")] = "",
     model: Annotated[str, typer.Option("--model", help="Only GPUs whose model contains this.")] = "",
-    sort: Annotated[str, typer.Option("--sort", help="Order: used, busy, limit, refused, pod or node.")] = "used",
+    sort: Annotated[str, typer.Option("--sort", help=f"Order: {', '.join(ORDERS[:-1])} or {ORDERS[-1]}.")] = "used",
     gpus: Annotated[bool, typer.Option("--gpus", help="Begin with GPUs instead of the shares of pods.")] = False,
     every: Annotated[float, typer.Option("--every", min=0.5, help="Seconds between two readings.")] = 3.0,
     once: Annotated[bool, typer.Option("--once", help="Print all rows once, without keys.")] = False,
+    local: Local = False,
 ) -> None:
     """Show live what GPUs and containers use: memory, peak, compute and refusals.
 
-    Keys: q quits, g shows GPUs, p pods, s sorts by the next column, r reverses, / filters, such as `node=n1 web`.
+    Keys: up and down select a row, enter shows its details, w why a pod waits, g GPUs, p pods, s sorts by the next
+    column, r reverses, / filters, such as `node=n1 web`, ? shows all keys, and q quits. The mouse selects and sorts
+    too. NO_COLOR turns colors off.
     """
     one_of(sort, ORDERS, "--sort")
     chosen = {"node": node, "namespace": namespace, "pod": pod, "model": model}
     words = [f"{key}={part}" for key, value in chosen.items() for part in value.split()]
     screen = TopScreen(order=sort, gpus=gpus, filter=" ".join(words))
-    if once:
-        with_cluster(choice, lambda kube: read_once(kube, screen, SystemClock()))
-        number = len(screen.usage.gpus if gpus else screen.usage.shares)
-        for line in screen.lines(_WIDTH_OF_A_FILE, number + 5)[:-1]:
+    if not once:
+        _check_terminal()
+    clock = SystemClock()
+
+    async def show(source: TopSource) -> None:
+        if not once:
+            await _Live(source, screen, clock).run(every)
+            return
+        screen.take(await source.read())
+        for line in plain_lines(screen):
             typer.echo(line)
-        return
+
+    async def here() -> None:
+        machine = TopMachine(clock)
+        await machine.read()
+        if once:
+            typer.echo(here_instead(machine.name, local=local))
+        await show(machine)
+
+    with_cluster_or_here(
+        choice, lambda kube: show(TopCluster(kube, clock, "" if once else cluster_name(choice))), here, local=local
+    )
+
+
+def _check_terminal() -> None:
+    """Raises BadInput."""
     if not (sys.stdin.isatty() and sys.stdout.isatty()):
         raise BadInput("lamina top needs a terminal; use --once to print all rows once")
-    with_cluster(choice, lambda kube: _show(kube, screen, every))
+    if console.is_dumb_terminal:
+        raise BadInput("lamina top needs a terminal whose cursor moves, and TERM is dumb; use --once")
 
 
-async def read_once(kube: ProxiedKube, screen: TopScreen, clock: Clock) -> None:
-    """Read the cluster into the screen. Raises Outside, BadInput."""
-    cluster = await cluster_reader.read(kube, claims=True)
-    use = await agent_metrics.read_use(kube, cluster.inventories, cluster.pods)
-    moment = rfc3339(clock.wall()).partition("T")[2]
-    screen.usage = ShownReading(gpu_rows(cluster, use), all_shares(cluster, use), moment, len(use.silent))
+async def refresh(source: TopSource, screen: TopScreen) -> None:
+    """Read once; where that fails, the screen keeps what it had and warns until the source answers again.
 
-
-async def refresh(kube: ProxiedKube, screen: TopScreen, clock: Clock) -> None:
-    """Read the cluster; where that fails, the screen keeps what it had and warns until the cluster answers again."""
+    Raises LaminaError where it has nothing yet.
+    """
     try:
-        await read_once(kube, screen, clock)
-        screen.warning = ""
+        screen.take(await source.read())
     except LaminaError as error:
+        if screen.reading.at is None:
+            raise
         screen.warning = str(error)
 
 
-async def _show(kube: ProxiedKube, screen: TopScreen, every: float) -> None:
-    """Show the screen until a key ends it."""
-    changed = asyncio.Event()
+class _Live:
+    """The screen, kept up to date until a key or a signal ends it."""
 
-    def pressed(key: str) -> None:
-        screen.press(key, page=max(1, size()[1] - 5))
-        changed.set()
+    def __init__(self, source: TopSource, screen: TopScreen, clock: Clock) -> None:
+        self._source, self._screen, self._clock = source, screen, clock
+        self._terminal = LiveTerminal(console)
+        self._glyphs = ASCII if console.options.ascii_only else UNICODE
+        self._changed = asyncio.Event()
+        self._signal = 0
+        self._asked: PodName | None = None
+        self._answering: asyncio.Task[None] | None = None
+        screen.source = source.name
 
-    async def read() -> None:
+    async def run(self, every: float) -> None:
+        """Show the screen. Raises LaminaError where the first reading fails."""
+        with self._terminal.shown(self._pressed, self._resized, self._stopped):
+            async with _canceled_after(self._read(every)) as reading:
+                while not self._screen.ended:
+                    self._terminal.draw(frame(self._screen, *self._terminal.size, self._glyphs))
+                    await self._changed.wait()
+                    self._changed.clear()
+                    if reading.done():
+                        reading.result()
+                    self._ask()
+        if self._signal:
+            raise typer.Exit(ExitCode.INTERRUPTED if self._signal == signal.SIGINT else 128 + self._signal)
+
+    async def _read(self, every: float) -> None:
+        """Read again and again, but never for more than half of the time."""
         while True:
-            await refresh(kube, screen, SystemClock())
-            changed.set()
-            await asyncio.sleep(every)
+            began = self._clock.monotonic()
+            try:
+                await refresh(self._source, self._screen)
+            finally:
+                self._changed.set()
+            await self._clock.sleep(max(every, self._clock.monotonic() - began))
 
-    with keyboard(pressed, changed.set):
-        reading = asyncio.create_task(read())
+    def _ask(self) -> None:
+        """Ask for the reasons that a key has asked for. The reasons of the pod before are not waited for."""
+        if self._screen.asked == self._asked:
+            return
+        self._asked = self._screen.asked
+        if self._answering is not None:
+            self._answering.cancel()
+        self._answering = asyncio.create_task(self._answer(self._asked)) if self._asked else None
+
+    async def _answer(self, name: PodName) -> None:
         try:
-            while not screen.ended:
-                draw(screen.lines(*size()))
-                await changed.wait()
-                changed.clear()
-                if reading.done():
-                    reading.result()
-        finally:
-            reading.cancel()
-            await asyncio.gather(reading, return_exceptions=True)
+            lines = await self._source.why(*name)
+        except LaminaError as error:
+            lines = [str(error)]
+        self._screen.explain(name, lines)
+        self._changed.set()
+
+    def _pressed(self, key: str | Click) -> None:
+        if isinstance(key, Click):
+            self._screen.click(*key)
+        elif key == "ctrl-l":
+            self._terminal.forget()
+        else:
+            self._screen.press(key, page=max(1, self._terminal.size[1] - _AROUND))
+        self._changed.set()
+
+    def _resized(self) -> None:
+        self._terminal.forget()
+        self._changed.set()
+
+    def _stopped(self, number: int) -> None:
+        self._signal, self._screen.ended = number, True
+        self._changed.set()
 
 
-def keys_in(text: str) -> Iterator[str]:
-    """The keys in what a terminal sends at once. Keys without a meaning here are left out."""
-    while text:
-        found = max((each for each in _KEYS if text.startswith(each)), key=len, default="")
-        if found == "\x1b" and len(text) > 1:
-            text = text[1:].lstrip("[O").lstrip("0123456789;")[1:]  # the sequence of another key
-            continue
-        if found:
-            yield _KEYS[found]
-        elif text[0].isprintable():
-            yield text[0]
-        text = text[len(found) or 1 :]
-
-
-def frame(lines: Sequence[str]) -> str:
-    """What shows the lines in place of those before, without clearing the screen first, which would flicker."""
-    return "\x1b[H" + "\r\n".join(f"{line}\x1b[K" for line in lines) + "\x1b[J"
-
-
-def size() -> tuple[int, int]:
-    """Columns and lines."""
-    return console.size.width, console.size.height
-
-
-def draw(lines: Sequence[str]) -> None:
-    sys.stdout.write(frame(lines))
-    sys.stdout.flush()
-
-
-@contextlib.contextmanager
-def keyboard(pressed: Callable[[str], None], resized: Callable[[], None]) -> Iterator[None]:
-    """Call `pressed` with each key and `resized` after each change of the size, from the running event loop."""
-    loop, stdin = asyncio.get_running_loop(), sys.stdin.fileno()
-    before = termios.tcgetattr(stdin)
-
-    def read() -> None:
-        for key in keys_in(os.read(stdin, 1024).decode(errors="ignore")):
-            pressed(key)
-
-    tty.setcbreak(stdin)
-    sys.stdout.write(_ENTER)
-    loop.add_reader(stdin, read)
-    loop.add_signal_handler(signal.SIGWINCH, resized)
+@contextlib.asynccontextmanager
+async def _canceled_after(work: Coroutine[Any, Any, None]) -> Any:
+    task = asyncio.create_task(work)
     try:
-        yield
+        yield task
     finally:
-        loop.remove_signal_handler(signal.SIGWINCH)
-        loop.remove_reader(stdin)
-        termios.tcsetattr(stdin, termios.TCSADRAIN, before)
-        sys.stdout.write(_LEAVE)
-        sys.stdout.flush()
+        task.cancel()
+        await asyncio.gather(task, return_exceptions=True)

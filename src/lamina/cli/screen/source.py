@@ -1,13 +1,16 @@
 """Where `lamina top` has its rows from: a cluster, or whatever else says what GPUs and shares use."""
 
 import asyncio
+import platform
 from collections.abc import Sequence
 from typing import NamedTuple, Protocol
 
 from lamina.cli.cluster_warnings import silent_agents, warnings
+from lamina.errors import Outside
 from lamina.operations import agent_metrics, workloads
+from lamina.operations.local_machine import read_machine
 from lamina.ports.clock import Clock
-from lamina.ports.kube import ConnectedKube
+from lamina.ports.kube import ProxiedKube
 from lamina.report import cluster_reader
 from lamina.report.cluster_use import ClusterUse
 from lamina.report.cluster_view import ClusterView
@@ -48,9 +51,8 @@ class TopSource(Protocol):
 class TopCluster:
     """The rows of a cluster. What is computed of many pods is computed in a thread, so that keys do not wait for it."""
 
-    def __init__(self, kube: ConnectedKube, clock: Clock) -> None:
-        self._kube, self._clock = kube, clock
-        self.name = kube.server
+    def __init__(self, kube: ProxiedKube, clock: Clock, name: str) -> None:
+        self._kube, self._clock, self.name = kube, clock, name
 
     async def read(self) -> TopReading:
         """Raises Outside, BadInput."""
@@ -64,6 +66,25 @@ class TopCluster:
         cluster = await cluster_reader.read(self._kube, hosts=True, claims=True, groups=True)
         explained = await workloads.explain(self._kube, cluster, namespace, f"pod/{pod}")
         return [*(f"Warning: {each}" for each in warnings(cluster)), *explained.lines]
+
+
+class TopMachine:
+    """The runs and GPUs of this machine, without Kubernetes."""
+
+    def __init__(self, clock: Clock) -> None:
+        self._clock, self.name = clock, platform.node()
+
+    async def read(self) -> TopReading:
+        """Raises Outside where the machine has neither a GPU nor a run."""
+        machine = await asyncio.to_thread(read_machine)
+        if machine.nothing:
+            raise Outside(machine.nothing)
+        shares, gpus = await asyncio.to_thread(lambda: (machine.shares, machine.gpu_rows))
+        return TopReading(gpus, shares, (), self._clock.wall(), 0, machine.warnings)
+
+    async def why(self, namespace: str, pod: str) -> Sequence[str]:
+        """Runs never wait."""
+        return [f"{pod} runs; `lamina ps` shows its limits, its peak and what it was refused."]
 
 
 def _rows(cluster: ClusterView, use: ClusterUse, now: float) -> TopReading:
