@@ -126,7 +126,7 @@ async def test_without_a_cluster_there_is_one_sentence(monkeypatch: pytest.Monke
 
 
 class Slow:
-    """A source that answers nothing until it is told to."""
+    """A source that answers nothing until it may."""
 
     name = "a slow cluster"
 

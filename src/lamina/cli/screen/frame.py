@@ -10,7 +10,7 @@ from lamina.cli.screen.columns import Filled, load_style, percent
 from lamina.cli.screen.history import ALL, totals
 from lamina.cli.screen.pages import page_lines, page_title
 from lamina.cli.screen.rows import PodLine, falls, parse_filter, state_of
-from lamina.cli.screen.state import DETAILS, WHY, Layout, TopScreen
+from lamina.cli.screen.state import DETAILS, WHY, FrameLayout, TopScreen
 from lamina.cli.screen.text import UNICODE, Glyphs, Part, bar, curve, padded, printable, shortened, styled, width_of
 from lamina.errors import BadInput
 from lamina.report.gpus import HEALTHY, GpuRow
@@ -19,7 +19,7 @@ _SPACIOUS, _ALL_PARTS, _SOME_PARTS = 16, 10, 4
 """From which height there is a line for messages even without one; the totals and the line about the selected row; and
 the title and the keys."""
 _WIDE, _WIDEST = 70, 120
-"""From which widths totals are told in words."""
+"""From which widths totals are in words."""
 _MIB_PER_GIB = 1024
 
 
@@ -63,7 +63,7 @@ def _table(screen: TopScreen, width: int, room: int, first: int, glyphs: Glyphs)
     placed = table.place(screen.measured(titles), width)
     named = {column.title: title for column, title in zip(screen.columns, titles, strict=True)}
     spans = [(each.start, each.start + each.width, each.column.order) for each in placed]
-    screen.layout = Layout(first, first + 1, len(shown), spans)
+    screen.layout = FrameLayout(first, first + 1, len(shown), spans)
     lines = [styled((table.head(placed, named, glyphs), "bold"))]
     for index, row in enumerate(shown, screen.offset):
         line = styled(*table.line(placed, row, glyphs))
@@ -86,7 +86,7 @@ def _nothing(screen: TopScreen, width: int, glyphs: Glyphs) -> Iterator[Text]:
 
 
 def _page(screen: TopScreen, width: int, room: int, glyphs: Glyphs) -> list[Text]:
-    screen.layout = Layout()
+    screen.layout = FrameLayout()
     lines = page_lines(screen, width, glyphs)
     screen.page_offset = max(0, min(screen.page_offset, len(lines) - room + 1))
     shown = lines[screen.page_offset : screen.page_offset + room - 1]

@@ -21,7 +21,7 @@ class Past(NamedTuple):
     busy: deque[int | None]
 
 
-class Totals(NamedTuple):
+class GpuTotals(NamedTuple):
     """All GPUs together. Memory is in MiB; what is used and busy counts those that say so."""
 
     gpus: int
@@ -40,11 +40,11 @@ class Totals(NamedTuple):
         return Filled(parts[0], parts[1])
 
 
-def totals(rows: Iterable[GpuRow]) -> Totals:
+def totals(rows: Iterable[GpuRow]) -> GpuTotals:
     """The sums over these GPUs."""
     rows = list(rows)
     busy = [row.busy_percent for row in rows if row.busy_percent is not None]
-    return Totals(
+    return GpuTotals(
         len(rows),
         sum(row.memory_mib for row in rows),
         _sum(row.memory_used_mib for row in rows),

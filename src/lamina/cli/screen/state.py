@@ -35,7 +35,7 @@ class PodName(NamedTuple):
     pod: str
 
 
-class Layout(NamedTuple):
+class FrameLayout(NamedTuple):
     """Where the last frame had what can be clicked. Lines and columns are from 0."""
 
     head: int = -1
@@ -70,7 +70,7 @@ class TopScreen:
     answer: Sequence[str] | None = None
     """The lines of `lamina why` about what is asked; None while they are on their way."""
     ended: bool = False
-    layout: Layout = field(default_factory=Layout)
+    layout: FrameLayout = field(default_factory=FrameLayout)
     _held: Hashable = None
     """The row that stays selected when others come before it; None until the person has moved."""
     _readings: int = 0

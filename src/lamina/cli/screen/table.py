@@ -12,7 +12,7 @@ _LEAST_BAR, _LARGEST_BAR, _FIGURE = 6, 24, 5
 """Columns of a bar, and of the percentage after it."""
 
 
-class Placed(NamedTuple):
+class PlacedColumn(NamedTuple):
     """A column in its width."""
 
     column: ScreenColumn[Any]
@@ -36,7 +36,7 @@ def measure(columns: Sequence[ScreenColumn[Any]], rows: Sequence[Any], titles: S
     return [_measured(column, title, rows) for column, title in zip(columns, titles, strict=True)]
 
 
-def place(measured: Sequence[Measured], width: int) -> list[Placed]:
+def place(measured: Sequence[Measured], width: int) -> list[PlacedColumn]:
     """The columns that there is room for, from left to right."""
     shown = list(measured)
     crowded = sum(each.natural for each in shown) + _GAP * (len(shown) - 1) > width
@@ -53,10 +53,10 @@ def place(measured: Sequence[Measured], width: int) -> list[Placed]:
     for turn in range(min(max(0, width - _taken(widths)), len(bars) * (_LARGEST_BAR - _LEAST_BAR))):
         widths[bars[turn % len(bars)]] += 1
     starts = [sum(widths[:index]) + _GAP * index for index in range(len(shown))]
-    return [Placed(each.column, wide, start) for each, wide, start in zip(shown, widths, starts, strict=True)]
+    return [PlacedColumn(each.column, wide, start) for each, wide, start in zip(shown, widths, starts, strict=True)]
 
 
-def head(placed: Sequence[Placed], titles: dict[str, str], glyphs: Glyphs = UNICODE) -> str:
+def head(placed: Sequence[PlacedColumn], titles: dict[str, str], glyphs: Glyphs = UNICODE) -> str:
     """The line of the titles. `titles` are those that differ from the columns' own."""
     return _joined(
         padded(titles.get(each.column.title, each.column.title), each.width, right=each.column.number, cut=glyphs.cut)
@@ -64,7 +64,7 @@ def head(placed: Sequence[Placed], titles: dict[str, str], glyphs: Glyphs = UNIC
     )
 
 
-def line(placed: Sequence[Placed], row: Any, glyphs: Glyphs = UNICODE) -> list[Part]:
+def line(placed: Sequence[PlacedColumn], row: Any, glyphs: Glyphs = UNICODE) -> list[Part]:
     """The parts of the line of a row."""
     parts: list[Part] = []
     for each in placed:
