@@ -14,7 +14,7 @@ ALL = "all"
 """The key of all GPUs together."""
 
 
-class Past(NamedTuple):
+class RowPast(NamedTuple):
     """The last readings of one row, the newest last; None was not known."""
 
     memory: deque[int | None]
@@ -57,7 +57,7 @@ class TopHistory:
     """The past of each row that the last reading has."""
 
     def __init__(self) -> None:
-        self._past: dict[Hashable, Past] = {}
+        self._past: dict[Hashable, RowPast] = {}
 
     def add(self, gpus: Iterable[GpuRow], pods: Iterable[PodLine]) -> None:
         """Take in one reading. Rows that it lacks are forgotten."""
@@ -66,13 +66,13 @@ class TopHistory:
         summed = totals(gpus)
         of_all = ALL, summed.memory.used, None if summed.busy_percent is None else summed.busy_percent / 100
         for key, memory, busy in [of_all, *_of_gpus(gpus), *_of_pods(pods)]:
-            past = self._past[key] = before.get(key) or Past(deque(maxlen=_KEPT), deque(maxlen=_KEPT))
+            past = self._past[key] = before.get(key) or RowPast(deque(maxlen=_KEPT), deque(maxlen=_KEPT))
             past.memory.append(_percent(memory))
             past.busy.append(_percent(busy))
 
-    def of(self, key: Hashable) -> Past:
+    def of(self, key: Hashable) -> RowPast:
         """The past of a row; empty for one that the last reading does not have."""
-        return self._past.get(key) or Past(deque(), deque())
+        return self._past.get(key) or RowPast(deque(), deque())
 
 
 def key_of(row: PodLine | GpuRow) -> Hashable:

@@ -16,7 +16,7 @@ from lamina.cli.screen.columns import (
     percent,
     status_style,
 )
-from lamina.cli.screen.history import Past, key_of
+from lamina.cli.screen.history import RowPast, key_of
 from lamina.cli.screen.rows import FIELDS, ORDERS, PodLine, state_of
 from lamina.cli.screen.state import HELP, WHY, TopScreen
 from lamina.cli.screen.text import Glyphs, Part, bar, curve, pieces, printable, shortened, styled, width_of
@@ -167,7 +167,7 @@ def _bar(label: str, filled: Filled, text: str, width: int, glyphs: Glyphs) -> I
     yield from _field("", text, width)
 
 
-def _curves(past: Past, width: int, glyphs: Glyphs) -> Iterator[Text]:
+def _curves(past: RowPast, width: int, glyphs: Glyphs) -> Iterator[Text]:
     """How memory and time were used in the last readings."""
     room = max(0, min(120, width - _LABEL))
     if len(past.busy) > 1:
