@@ -129,7 +129,8 @@ def _gpu(screen: TopScreen, row: GpuRow, width: int, glyphs: Glyphs) -> Iterator
         lent = f"{number(row.memory_borrowed_mib)} MiB borrowed, limits of {number(row.memory_limit_mib)} MiB together"
         yield from _field("lent", lent, width)
     yield from _bar("busy", busy_of_gpu(row), f"compute: {row.compute}", width, glyphs)
-    yield from _field("slots", f"{number(row.slots_granted)} of {row.slots} granted", width)
+    if row.slots is not None:
+        yield from _field("slots", f"{number(row.slots_granted)} of {row.slots} granted", width)
     yield from _curves(screen.history.of(key_of(row)), width, glyphs)
     shares = [each for each in screen.lines if each.gpu == row.gpu]
     yield from _holders("Shares", shares, width, glyphs)
