@@ -14,8 +14,7 @@ from lamina.report.gpus import GpuRow
 from lamina.report.pods import UnplacedPod
 from lamina.report.shares import PodShare
 from tests.cli.screen_pictures import FOLDER, KEYS, pictures
-from tests.cli.screen_world import busy_cluster, gpu, lines, press, screen, share
-from tests.cli.test_screen_text import NAMES
+from tests.cli.screen_world import NAMES, busy_cluster, gpu, lines, press, screen, share
 
 PICTURES = pictures()
 

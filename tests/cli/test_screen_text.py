@@ -4,22 +4,8 @@ import pytest
 
 from lamina.cli.screen.pages import wrapped
 from lamina.cli.screen.text import ASCII, bar, curve, padded, pieces, printable, shortened, styled, width_of
+from tests.cli.screen_world import NAMES
 
-NAMES = {
-    "ascii": "embeddings-of-the-search-team-7d9f6c5b8d-x2x9f",
-    "wide": "模型推理服务器" * 8,
-    "combining": "e\u0301n\u0303o\u0308" * 12,
-    "only marks": "\u0301" * 60,
-    "right to left": "שרת מודלים خادم النماذج" * 3,
-    "Devanagari": "नमूना सेवा" * 6,
-    "emoji": "👩‍🔬🇩🇪❤️" * 9,
-    "escape": "a\x1b[2J\x1b]0;title\x07b" * 4,
-    "C1": "a\x9b2Jb\x84" * 8,
-    "direction": "a\u202eb\u2066c\u200f" * 8,
-    "lines": "a\r\nb\x0bc\u2028d\u0085" * 6,
-    "surrogate": "a\ud800b" * 10,
-    "253": "x" * 253,
-}
 EACH = pytest.mark.parametrize("name", NAMES.values(), ids=NAMES)
 
 
