@@ -25,8 +25,9 @@ from bench.control_plane import ControlPlane, control_plane
 from bench.machine import ROOT
 from bench.packing.replay import arrivals
 from bench.packing.traces import GPU, Nodes, Pod, capacity
-from lamina.configuration import CONFIG_MAP_NAMESPACE, DEFAULT
+from lamina.configuration import DEFAULT
 from lamina.controller import crds
+from lamina.core.component_names import DEFAULT_NAMESPACE
 from lamina.core.gpus import Gpu, Inventory
 from lamina.core.objects import write_spec
 from lamina.errors import Outside
@@ -80,7 +81,7 @@ async def live_run(nodes: Nodes, pods: Sequence[Pod], seed: int, *, program: str
 
 
 async def _create_nodes(plane: ControlPlane, nodes: Nodes, order: np.ndarray) -> None:
-    for namespace in ("default", CONFIG_MAP_NAMESPACE):
+    for namespace in ("default", DEFAULT_NAMESPACE):
         with contextlib.suppress(AlreadyExists):
             await plane.kube.create(_NAMESPACES, {"metadata": {"name": namespace}})
     await crds.apply(plane.kube)

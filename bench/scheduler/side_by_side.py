@@ -27,8 +27,9 @@ import yaml
 from bench.control_plane import ControlPlane, control_plane
 from bench.machine import cpu_s
 from bench.scheduler import cluster, load
-from lamina.configuration import CONFIG_MAP_NAMESPACE, DEFAULT
+from lamina.configuration import DEFAULT
 from lamina.controller import crds
+from lamina.core.component_names import DEFAULT_NAMESPACE
 from lamina.errors import Outside
 from lamina.install.scheduler_config import ExtenderAccess, scheduler_config
 from lamina.ports.kube import INVENTORIES, NODES, PODS, AlreadyExists, Object, Resource
@@ -142,7 +143,7 @@ def _pod(kind: str, number: int) -> Object:
 
 
 async def _create_nodes(plane: ControlPlane, nodes: int) -> None:
-    for namespace in ("default", CONFIG_MAP_NAMESPACE):
+    for namespace in ("default", DEFAULT_NAMESPACE):
         with suppress(AlreadyExists):
             await plane.kube.create(_NAMESPACES, {"metadata": {"name": namespace}})
     await crds.apply(plane.kube)

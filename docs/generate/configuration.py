@@ -20,7 +20,7 @@ from lamina.configuration.importers import (
 )
 
 _INTRODUCTION = """
-One YAML document: the key `lamina.yaml` of the ConfigMap `lamina-system/lamina` in a cluster, values below `config` in
+One YAML document: the key `lamina.yaml` of the ConfigMap `lamina` in Lamina's namespace, values below `config` in
 an installation, or a file for `--config`. Every field has a default, so a configuration only names what differs, as
 those in `examples/configuration/v1alpha1` do.
 

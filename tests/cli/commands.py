@@ -10,6 +10,17 @@ from lamina.cli import terminal
 from lamina.cli.main import app
 from lamina.errors import LaminaError
 from lamina.ports.kube import Kube
+from lamina.ports.kube.fake import FakeKube
+
+IMAGE = ("--set", "image.repository=registry.example/lamina")
+"""What `lamina install` requires."""
+
+
+class VersionedKube(FakeKube):
+    """An API server that tells its version."""
+
+    async def version(self) -> dict[str, str]:
+        return {"gitVersion": "v1.45.0"}
 
 
 class Ended(NamedTuple):

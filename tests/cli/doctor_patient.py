@@ -6,6 +6,7 @@ from lamina import configuration
 from lamina.admission.webhook_configuration import webhook_configuration
 from lamina.agent.inventory.tickets import ticket_kinds
 from lamina.controller import crds
+from lamina.core.component_names import DEFAULT_NAMESPACE
 from lamina.core.gpus import Gpu, Inventory
 from lamina.core.grants import Grant, grant_name
 from lamina.core.objects import write_spec
@@ -45,7 +46,8 @@ class Patient:
         await crds.apply(kube)
         if self.registered:
             await kube.create(
-                MUTATING_WEBHOOKS, webhook_configuration(configuration.DEFAULT, {"url": "https://x"}, b"ca")
+                MUTATING_WEBHOOKS,
+                webhook_configuration(configuration.DEFAULT, {"url": "https://x"}, b"ca", namespace=DEFAULT_NAMESPACE),
             )
         for each in self.webhooks:
             await kube.create(MUTATING_WEBHOOKS, each)

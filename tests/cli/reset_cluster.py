@@ -3,7 +3,7 @@
 from lamina import configuration
 from lamina.admission.webhook_configuration import webhook_configuration
 from lamina.controller import crds
-from lamina.core.component_names import LEADER_LEASE
+from lamina.core.component_names import DEFAULT_NAMESPACE, LEADER_LEASE
 from lamina.core.gpus import Gpu, Inventory
 from lamina.core.objects import write_spec
 from lamina.operations.reset import Reset
@@ -23,7 +23,10 @@ async def half_gone() -> FakeKube:
     """A cluster with the webhook, one node whose agent took its GPUs back, and one whose agent is dead."""
     made = FakeKube()
     await crds.apply(made)
-    await made.create(MUTATING_WEBHOOKS, webhook_configuration(configuration.DEFAULT, {"url": "https://x"}, b"ca"))
+    await made.create(
+        MUTATING_WEBHOOKS,
+        webhook_configuration(configuration.DEFAULT, {"url": "https://x"}, b"ca", namespace=DEFAULT_NAMESPACE),
+    )
     await made.create(LEASES, {"metadata": {"name": LEADER_LEASE, "namespace": "lamina-system"}})
     await made.create(LEASES, {"metadata": {"name": "another", "namespace": "lamina-system"}})
     for name, gpus in (("gone", ()), ("dead", (GPU,))):

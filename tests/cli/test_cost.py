@@ -5,7 +5,8 @@ import json
 import pytest
 import yaml
 
-from lamina.core.config import CONFIG_MAP, CONFIG_MAP_KEY, CONFIG_MAP_NAMESPACE
+from lamina.core.component_names import DEFAULT_NAMESPACE
+from lamina.core.config import CONFIG_MAP, CONFIG_MAP_KEY
 from lamina.ports.kube import CONFIG_MAPS
 from lamina.ports.kube.fake import FakeKube
 from tests.cli.commands import Commands, Ended
@@ -27,7 +28,7 @@ pricing:
 async def counted(config: str = PRICES) -> FakeKube:
     """Two nodes have counted; the agent of a third one does not answer."""
     kube = await cluster(inventory("n"), inventory("m"), inventory("silent"))
-    meta = {"name": CONFIG_MAP, "namespace": CONFIG_MAP_NAMESPACE}
+    meta = {"name": CONFIG_MAP, "namespace": DEFAULT_NAMESPACE}
     await kube.create(CONFIG_MAPS, {"metadata": meta, "data": {CONFIG_MAP_KEY: config}})
     held = {"memory_requested": 8 * HOUR, "compute_requested": 4 * HOUR, "compute_observed": 3 * HOUR}
     held |= {"compute_used": HOUR, "compute_lent": 2 * HOUR, "compute_borrowed": 0, "gib_requested": HOUR}

@@ -8,17 +8,9 @@ import yaml
 
 from lamina.ports.kube import CONFIG_MAPS
 from lamina.ports.kube.fake import FakeKube
-from tests.cli.commands import Commands, Ended
+from tests.cli.commands import IMAGE, Commands, Ended, VersionedKube
 
-IMAGE = ("--set", "image.repository=registry.example/lamina")
 EDITED = "# by hand\ndevicePlugin:\n  deviceSplitCount: 5\n"
-
-
-class VersionedKube(FakeKube):
-    """An API server that tells its version."""
-
-    async def version(self) -> dict[str, str]:
-        return {"gitVersion": "v1.45.0"}
 
 
 async def installed(monkeypatch: pytest.MonkeyPatch, text: str, *arguments: str) -> Ended:

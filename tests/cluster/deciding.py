@@ -6,8 +6,9 @@ from contextlib import asynccontextmanager
 
 from bench.control_plane import ControlPlane
 from lamina.agent.compat.reconciler import desired_amounts
-from lamina.configuration import CONFIG_MAP_NAMESPACE, DEFAULT
+from lamina.configuration import DEFAULT
 from lamina.controller import crds
+from lamina.core.component_names import DEFAULT_NAMESPACE
 from lamina.core.gpus import Inventory
 from lamina.errors import Outside
 from lamina.install.scheduler_config import ExtenderAccess, scheduler_config
@@ -19,7 +20,7 @@ from tests.worlds.objects import gpus, node_object
 
 async def prepare(kube: Kube) -> None:
     """What the controller expects of an API server."""
-    for namespace in ("default", CONFIG_MAP_NAMESPACE):
+    for namespace in ("default", DEFAULT_NAMESPACE):
         with contextlib.suppress(AlreadyExists):
             await kube.create(NAMESPACES, {"metadata": {"name": namespace}})
     await crds.apply(kube)

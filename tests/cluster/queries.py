@@ -5,8 +5,8 @@ from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from typing import Any
 
-from lamina.configuration import CONFIG_MAP, CONFIG_MAP_KEY, CONFIG_MAP_NAMESPACE
-from lamina.core.component_names import API_VERSION
+from lamina.configuration import CONFIG_MAP, CONFIG_MAP_KEY
+from lamina.core.component_names import API_VERSION, DEFAULT_NAMESPACE
 from lamina.core.grants import ContainerGrant, Grant, Share, grant_name
 from lamina.core.objects import write_spec
 from lamina.core.pod_status import runs_containers
@@ -165,13 +165,13 @@ def cdi_specs(node: RealNode) -> set[str]:
 @contextmanager
 def configured(cluster: RealCluster, config: Object) -> Iterator[None]:
     """Lamina's ConfigMap with this configuration. Lamina is away before and after."""
-    namespace = {"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": CONFIG_MAP_NAMESPACE}}
-    meta = {"name": CONFIG_MAP, "namespace": CONFIG_MAP_NAMESPACE}
+    namespace = {"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": DEFAULT_NAMESPACE}}
+    meta = {"name": CONFIG_MAP, "namespace": DEFAULT_NAMESPACE}
     data = {CONFIG_MAP_KEY: json.dumps(config)}
     for each in (namespace, {"apiVersion": "v1", "kind": "ConfigMap", "metadata": meta, "data": data}):
         cluster.kubectl("apply", "-f", "-", stdin=json.dumps(each))
     yield
-    cluster.kubectl("delete", "configmap", CONFIG_MAP, "-n", CONFIG_MAP_NAMESPACE)
+    cluster.kubectl("delete", "configmap", CONFIG_MAP, "-n", DEFAULT_NAMESPACE)
 
 
 @contextmanager

@@ -7,8 +7,7 @@ from collections.abc import Iterator
 
 import pytest
 
-from lamina.configuration import CONFIG_MAP_NAMESPACE
-from lamina.core.component_names import ADMISSION_SECRET, API_VERSION
+from lamina.core.component_names import ADMISSION_SECRET, API_VERSION, DEFAULT_NAMESPACE
 from tests.cluster.components.cluster import RealCluster
 from tests.cluster.components.node import RealNode
 from tests.cluster.components.processes import Processes
@@ -60,7 +59,7 @@ def tenant(cluster: RealCluster) -> Iterator[Tenant]:
     cluster.kubectl("delete", "namespace", ODD_NAMESPACE, timeout=120)
     for kind in ("nodes", "inventories"):
         cluster.kubectl("delete", kind, "odd-0", "odd-1", "--ignore-not-found")
-    cluster.kubectl("delete", "secret", ADMISSION_SECRET, "-n", CONFIG_MAP_NAMESPACE, "--ignore-not-found")
+    cluster.kubectl("delete", "secret", ADMISSION_SECRET, "-n", DEFAULT_NAMESPACE, "--ignore-not-found")
 
 
 def test_honest_pods_next_to_a_hostile_tenant(

@@ -17,8 +17,9 @@ import yaml
 
 from bench.control_plane import ControlPlane, NoPrograms, control_plane, free_port, programs
 from bench.packing.live import running_controller
-from lamina.configuration import CONFIG_MAP_NAMESPACE, DEFAULT
+from lamina.configuration import DEFAULT
 from lamina.controller import crds
+from lamina.core.component_names import DEFAULT_NAMESPACE
 from lamina.core.gpus import Inventory
 from lamina.core.objects import write_spec
 from lamina.core.quantities import parse_quantity
@@ -142,7 +143,7 @@ def kueue_configuration(plane: ControlPlane) -> Path:
 async def plane(kueue: tuple[Path, Path], tmp_path: Path) -> AsyncIterator[ControlPlane]:
     program, definitions = kueue
     async with control_plane(tmp_path) as made:
-        for namespace in ("default", CONFIG_MAP_NAMESPACE, "kueue-system"):
+        for namespace in ("default", DEFAULT_NAMESPACE, "kueue-system"):
             await created(made, NAMESPACES, {"metadata": {"name": namespace}})
         await crds.apply(made.kube)
         await kueue_objects(made, definitions)

@@ -3,8 +3,9 @@
 import pytest
 
 from lamina.config_source.live import config_map_object, read_config_map, text_in_force
-from lamina.configuration import CONFIG_MAP, CONFIG_MAP_KEY, CONFIG_MAP_NAMESPACE, DEFAULT
+from lamina.configuration import CONFIG_MAP, CONFIG_MAP_KEY, DEFAULT
 from lamina.configuration.config_map import IN_FORCE
+from lamina.core.component_names import DEFAULT_NAMESPACE
 from lamina.errors import BadInput
 from lamina.ports.kube import CONFIG_MAPS
 from lamina.ports.kube.fake import FakeKube
@@ -13,7 +14,7 @@ ACCEPTED = "sharing: {slots: 3}"
 
 
 async def with_text(text: str) -> FakeKube:
-    kube, meta = FakeKube(), {"name": CONFIG_MAP, "namespace": CONFIG_MAP_NAMESPACE}
+    kube, meta = FakeKube(), {"name": CONFIG_MAP, "namespace": DEFAULT_NAMESPACE}
     accepted = meta | {"annotations": {IN_FORCE: ACCEPTED}}
     await kube.create(CONFIG_MAPS, {"metadata": accepted, "data": {CONFIG_MAP_KEY: text}})
     return kube

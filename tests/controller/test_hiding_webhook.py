@@ -12,6 +12,7 @@ from lamina.admission.review import ALLOWED, AdmissionRequest, review, review_vi
 from lamina.admission.webhook_configuration import PATH, service_address, url_address, webhook_configuration
 from lamina.configuration import DEFAULT, load
 from lamina.controller.leadership import election
+from lamina.core.component_names import DEFAULT_NAMESPACE as NAMESPACE
 from lamina.ports.kube import MUTATING_WEBHOOKS, NAMESPACES, PODS, Object
 from lamina.ports.kube.client import connect
 from lamina_lab.api.http.kubelets import UnixKubelets
@@ -20,6 +21,8 @@ from tests.controller.admission_worker import UNVERIFIED, working
 from tests.controller.cluster import running
 from tests.waiting import until
 from tests.worlds.objects import gpu_pod
+
+SERVICE = service_address(NAMESPACE)
 
 HEADER = "apiVersion: lamina.dev/v1alpha1\nkind: Configuration\n"
 HIDES = load(f"{HEADER}admission: {{hideGpus: true}}", "c")
@@ -75,7 +78,7 @@ def test_a_malformed_pod_is_refused_in_one_sentence() -> None:
 
 
 def test_only_namespaces_are_exempt() -> None:
-    webhooks = webhook_configuration(HIDES, service_address(), b"PEM")["webhooks"]
+    webhooks = webhook_configuration(HIDES, SERVICE, b"PEM", namespace=NAMESPACE)["webhooks"]
     assert [webhook["name"] for webhook in webhooks] == ["pods.lamina.dev", "templates.lamina.dev", "hiding.lamina.dev"]
     hiding = webhooks[2]
     assert "objectSelector" not in hiding and "matchConditions" not in hiding
@@ -84,12 +87,12 @@ def test_only_namespaces_are_exempt() -> None:
         (operation, name) for rule in hiding["rules"] for name in rule["resources"] for operation in rule["operations"]
     ]
     assert sent == [("CREATE", "pods"), ("UPDATE", "pods/ephemeralcontainers")]
-    assert webhooks[:2] == webhook_configuration(DEFAULT, service_address(), b"PEM")["webhooks"]
+    assert webhooks[:2] == webhook_configuration(DEFAULT, SERVICE, b"PEM", namespace=NAMESPACE)["webhooks"]
 
 
 def test_it_has_a_path_of_its_own() -> None:
-    for address, path in ((service_address(), ("service", "path")), (url_address("::1", 1), ("url",))):
-        client: Any = webhook_configuration(HIDES, address, b"PEM")["webhooks"][2]["clientConfig"]
+    for address, path in ((SERVICE, ("service", "path")), (url_address("::1", 1), ("url",))):
+        client: Any = webhook_configuration(HIDES, address, b"PEM", namespace=NAMESPACE)["webhooks"][2]["clientConfig"]
         for key in path:
             client = client[key]
         assert client in ("/hide-gpus", "https://[::1]:1/hide-gpus")
@@ -98,7 +101,7 @@ def test_it_has_a_path_of_its_own() -> None:
 def test_an_administrator_chooses_what_becomes_of_pods_during_an_outage() -> None:
     for config, policy in ((HIDES, "Ignore"), (load(CLOSED, "c"), "Fail")):
         for given in ("Ignore", "Fail"):
-            webhooks = webhook_configuration(config, service_address(), b"PEM", policy=given)["webhooks"]
+            webhooks = webhook_configuration(config, SERVICE, b"PEM", namespace=NAMESPACE, policy=given)["webhooks"]
             assert [webhook["failurePolicy"] for webhook in webhooks] == [given, "Ignore", policy]
 
 

@@ -21,7 +21,7 @@ from lamina.controller.extender.own_certificates import (
 )
 from lamina.controller.run import serve
 from lamina.controller.settings import ControllerSettings
-from lamina.core.component_names import EXTENDER_CLIENT_SECRET, EXTENDER_NAME, EXTENDER_SECRET
+from lamina.core.component_names import DEFAULT_NAMESPACE, EXTENDER_CLIENT_SECRET, EXTENDER_SECRET, extender_name
 from lamina.ports.certificates import use_certificate
 from lamina.ports.clock import FakeClock, SystemClock
 from lamina.ports.kube import SECRETS, Conflict, Kube, Object
@@ -32,47 +32,48 @@ from tests.waiting import until
 
 NOW = datetime(2026, 1, 1, tzinfo=UTC)
 MARGIN = timedelta(minutes=5)
-NAMESPACE = "lamina-system"
+NAMESPACE = DEFAULT_NAMESPACE
+NAME = extender_name(NAMESPACE)
 
 
 @pytest.fixture(scope="module")
 def first() -> Issued:
-    return renewed([], NOW)
+    return renewed([], NOW, NAME)
 
 
 def test_a_generation_stays_until_it_is_followed(first: Issued) -> None:
     assert first.following is None
-    assert renewed([first.current], NOW + VALID - FOLLOWED_BEFORE - MARGIN) == first
+    assert renewed([first.current], NOW + VALID - FOLLOWED_BEFORE - MARGIN, NAME) == first
 
 
 def test_the_next_generation_is_trusted_long_before_it_is_used(first: Issued) -> None:
     created = NOW + VALID - FOLLOWED_BEFORE + MARGIN
-    second = renewed([first.current], created)
+    second = renewed([first.current], created, NAME)
     assert second.current == first.current and second.following is not None
     assert second.authorities == first.current.authority + second.following.authority
     present = [second.current, second.following]
-    assert renewed(present, NOW + VALID - USED_UNTIL - MARGIN) == second
-    third = renewed(present, NOW + VALID - USED_UNTIL + MARGIN)
+    assert renewed(present, NOW + VALID - USED_UNTIL - MARGIN, NAME) == second
+    third = renewed(present, NOW + VALID - USED_UNTIL + MARGIN, NAME)
     assert third.current == second.following and third.following is None
     assert timedelta(days=14 * 31) < FOLLOWED_BEFORE - USED_UNTIL, "longer than a version of Kubernetes is supported"
 
 
 def test_the_next_generation_is_used_at_once_where_the_one_before_has_ended(first: Issued) -> None:
-    following = create(NOW + VALID - timedelta(days=100))
-    assert renewed([first.current, following], NOW + VALID + MARGIN).current == following
+    following = create(NOW + VALID - timedelta(days=100), NAME)
+    assert renewed([first.current, following], NOW + VALID + MARGIN, NAME).current == following
 
 
 def test_a_generation_that_is_damaged_or_has_ended_is_replaced(first: Issued) -> None:
-    whole, other = first.current, create(NOW)
+    whole, other = first.current, create(NOW, NAME)
     for damaged in (
         whole._replace(authority=b""),
         whole._replace(server=other.server),
         whole._replace(client=whole.client._replace(key=b"nonsense")),
         whole._replace(server=whole.client),
     ):
-        assert renewed([damaged], NOW).current not in (damaged, whole)
-    assert renewed([whole], NOW + VALID + MARGIN).current != whole
-    assert renewed([whole], NOW - timedelta(days=1)).current != whole
+        assert renewed([damaged], NOW, NAME).current not in (damaged, whole)
+    assert renewed([whole], NOW + VALID + MARGIN, NAME).current != whole
+    assert renewed([whole], NOW - timedelta(days=1), NAME).current != whole
 
 
 async def secret(kube: Kube, name: str) -> Object:
@@ -143,7 +144,7 @@ async def answered(tls: ExtenderTls, client: ssl.SSLContext) -> bool:
     async with server:
         port = server.sockets[0].getsockname()[1]
         try:
-            reader, writer = await asyncio.open_connection("127.0.0.1", port, ssl=client, server_hostname=EXTENDER_NAME)
+            reader, writer = await asyncio.open_connection("127.0.0.1", port, ssl=client, server_hostname=NAME)
             found = await reader.read()
             writer.close()
         except (ssl.SSLError, OSError):
@@ -173,7 +174,7 @@ async def healthz(url: str, context: ssl.SSLContext) -> int:
     connector = aiohttp.TCPConnector(ssl=context)
     async with (
         aiohttp.ClientSession(connector=connector) as session,
-        session.get(f"{url}/healthz", server_hostname=EXTENDER_NAME) as response,
+        session.get(f"{url}/healthz", server_hostname=NAME) as response,
     ):
         return response.status
 

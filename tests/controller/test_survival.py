@@ -9,7 +9,7 @@ import pytest
 
 from lamina.admission.registration import WebhookRegistration
 from lamina.config_source import live as live
-from lamina.configuration import CONFIG_MAP, CONFIG_MAP_KEY, CONFIG_MAP_NAMESPACE
+from lamina.configuration import CONFIG_MAP, CONFIG_MAP_KEY
 from lamina.controller import assembly
 from lamina.controller.binding.orphan_grants import remove_orphan_grants
 from lamina.controller.capacity.host_capacity import HostCapacity
@@ -20,6 +20,7 @@ from lamina.controller.observation import watches
 from lamina.controller.packing.free_arrays import FreeArrays
 from lamina.controller.packing.policy import PackingPolicy
 from lamina.controller.quota_status import update_statuses
+from lamina.core.component_names import DEFAULT_NAMESPACE
 from lamina.ledger.ledger import Ledger
 from lamina.ledger.quotas import ResourceQuotas
 from lamina.placement import NodeState
@@ -86,7 +87,7 @@ async def test_an_exception_because_of_one_object(tmp_path: Path, monkeypatch: p
             (INVENTORIES, inventory_object(BAD)),
             (GRANTS, {"metadata": {"name": BAD, "namespace": "default"}}),
             (RESOURCE_QUOTAS, {"metadata": {"name": BAD, "namespace": "default"}}),
-            (CONFIG_MAPS, {"metadata": {"name": CONFIG_MAP, "namespace": CONFIG_MAP_NAMESPACE},
+            (CONFIG_MAPS, {"metadata": {"name": CONFIG_MAP, "namespace": DEFAULT_NAMESPACE},
                            "data": {CONFIG_MAP_KEY: f"# {BAD}"}}),
         ):  # fmt: skip
             await kube.create(resource, obj)

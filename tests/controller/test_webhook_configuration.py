@@ -13,10 +13,13 @@ from lamina.admission.webhook_configuration import (
     webhook_configuration,
 )
 from lamina.configuration import DEFAULT, Config, load
+from lamina.core.component_names import DEFAULT_NAMESPACE as NAMESPACE
 from lamina.ports.kube import MUTATING_WEBHOOKS, Object, Resource
 from lamina.ports.kube.fake import FakeKube
 from tests.controller.match_expressions import holds
 from tests.worlds.objects import gpu_pod
+
+SERVICE = service_address(NAMESPACE)
 
 OTHER_NAMES = load("resourceName: example.com/gpu", "c")
 
@@ -79,7 +82,7 @@ def test_the_prefixes_follow_the_configured_names() -> None:
 
 
 def test_it_fails_closed_and_never_concerns_the_system() -> None:
-    webhook, templates = webhook_configuration(DEFAULT, service_address(), b"PEM")["webhooks"]
+    webhook, templates = webhook_configuration(DEFAULT, SERVICE, b"PEM", namespace=NAMESPACE)["webhooks"]
     assert templates["failurePolicy"] == "Ignore", "the API server refuses what it has not written again"
     assert webhook["failurePolicy"] == "Fail" and webhook["sideEffects"] == "None"
     assert webhook["rules"][0]["operations"] == ["CREATE"] and webhook["rules"][0]["resources"] == ["pods"]
@@ -99,8 +102,8 @@ async def test_what_an_installation_made_is_filled_in_and_stays_its_own() -> Non
     kube = FakeKube()
     labels = {"app.kubernetes.io/managed-by": "Helm"}
     await kube.create(MUTATING_WEBHOOKS, {"metadata": {"name": "lamina.dev", "labels": labels}})
-    assert await register(kube, DEFAULT, service_address(), b"ca")
-    assert not await register(kube, DEFAULT, service_address(), b"ca")
+    assert await register(kube, DEFAULT, SERVICE, b"ca")
+    assert not await register(kube, DEFAULT, SERVICE, b"ca")
     (written,) = (await kube.list(MUTATING_WEBHOOKS)).items
     assert written["metadata"]["labels"] == labels
     assert written["webhooks"][0]["failurePolicy"] == "Fail"
@@ -109,7 +112,7 @@ async def test_what_an_installation_made_is_filled_in_and_stays_its_own() -> Non
 async def test_registering_again_replaces() -> None:
     kube = FakeKube()
     for ca in (b"one", b"two"):
-        await register(kube, DEFAULT, service_address(), ca)
+        await register(kube, DEFAULT, SERVICE, ca)
     (written,) = (await kube.list(MUTATING_WEBHOOKS)).items
     assert base64.b64decode(written["webhooks"][0]["clientConfig"]["caBundle"]) == b"two"
     assert written["webhooks"][0]["failurePolicy"] == "Fail"
@@ -118,17 +121,17 @@ async def test_registering_again_replaces() -> None:
 async def test_a_registration_that_is_as_it_should_be_is_not_written() -> None:
     kube = FakeKube()
     for _ in range(2):
-        await register(kube, DEFAULT, service_address(), b"ca")
+        await register(kube, DEFAULT, SERVICE, b"ca")
     before = [verb for verb, _, _ in kube.calls]
-    await register(kube, DEFAULT, service_address(), b"ca")
+    await register(kube, DEFAULT, SERVICE, b"ca")
     assert [verb for verb, _, _ in kube.calls][len(before) :] == ["get"]
 
 
 async def test_a_registration_that_was_changed_is_restored() -> None:
     kube = FakeKube()
-    await register(kube, DEFAULT, service_address(), b"ca")
+    await register(kube, DEFAULT, SERVICE, b"ca")
     await kube.patch(MUTATING_WEBHOOKS, "lamina.dev", {"webhooks": []})
-    await register(kube, DEFAULT, service_address(), b"ca")
+    await register(kube, DEFAULT, SERVICE, b"ca")
     (written,) = (await kube.list(MUTATING_WEBHOOKS)).items
     assert [webhook["failurePolicy"] for webhook in written["webhooks"]] == ["Fail", "Ignore"]
 
@@ -141,8 +144,8 @@ async def test_a_server_without_match_conditions_is_not_brought_to_a_halt() -> N
             return super()._store(resource, before, after)
 
     kube = Older()
-    assert await register(kube, DEFAULT, service_address(), b"ca")
+    assert await register(kube, DEFAULT, SERVICE, b"ca")
     (written,) = (await kube.list(MUTATING_WEBHOOKS)).items
     assert written["webhooks"][0]["failurePolicy"] == "Ignore"
-    assert not await register(kube, DEFAULT, service_address(), b"ca"), "nothing to wait for before it is served"
-    assert await register(kube, DEFAULT, service_address(), b"another")
+    assert not await register(kube, DEFAULT, SERVICE, b"ca"), "nothing to wait for before it is served"
+    assert await register(kube, DEFAULT, SERVICE, b"another")

@@ -6,7 +6,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from lamina.configuration import CONFIG_MAP, CONFIG_MAP_NAMESPACE
+from lamina.configuration import CONFIG_MAP
+from lamina.core.component_names import DEFAULT_NAMESPACE
 from lamina.core.config import CONFIG_MAP_KEY
 from lamina.core.gpus import Gpu
 from lamina.core.ledger import Taken
@@ -138,7 +139,7 @@ async def test_a_plan_asks_the_policy_of_the_configuration(policy: str, moves: l
     await kube.replace(INVENTORIES, inventory)
     policies = f"placement: {{nodePolicy: {policy}, gpuPolicy: {policy}}}"
     text = f"apiVersion: lamina.dev/v1alpha1\nkind: Configuration\n{policies}\n"
-    meta = {"name": CONFIG_MAP, "namespace": CONFIG_MAP_NAMESPACE}
+    meta = {"name": CONFIG_MAP, "namespace": DEFAULT_NAMESPACE}
     await kube.create(CONFIG_MAPS, {"metadata": meta, "data": {CONFIG_MAP_KEY: text}})
     cluster = await read(kube, hosts=True)
     assert [move.pod for step in plan(cluster, 5) for move in step.moves] == moves

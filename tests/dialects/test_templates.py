@@ -10,6 +10,7 @@ import pytest
 from lamina.admission.review import ALLOWED, AdmissionRequest, is_workload, review_template
 from lamina.admission.webhook_configuration import template_expression, webhook_configuration
 from lamina.configuration import DEFAULT, Config, load
+from lamina.core.component_names import DEFAULT_NAMESPACE
 from lamina.dialects import explain_missing_defaults, fill_template, parse
 from lamina.dialects.hami.fractions import PERCENTAGE
 from lamina.dialects.templates import WORKLOADS, template_warnings
@@ -69,7 +70,7 @@ def test_s0_10_a_fraction_is_rewritten_in_every_kind_of_workload(group: str, plu
     assert asked(made) == {"limits": normal(10)}
     review = {"uid": "1", "object": made, "operation": "UPDATE", "resource": {"group": group, "resource": plural}}
     assert is_workload(msgspec.convert(review, AdmissionRequest))
-    registered = webhook_configuration(DEFAULT, {}, b"")["webhooks"][1]["rules"]
+    registered = webhook_configuration(DEFAULT, {}, b"", namespace=DEFAULT_NAMESPACE)["webhooks"][1]["rules"]
     assert any(group in rule["apiGroups"] and plural in rule["resources"] for rule in registered)
 
 

@@ -5,8 +5,9 @@ from collections.abc import Callable
 from random import Random
 from typing import Any
 
-from lamina.configuration import CONFIG_MAP_NAMESPACE, DEFAULT, mig_parted
+from lamina.configuration import DEFAULT, mig_parted
 from lamina.configuration.nvidia.document import PluginConfig
+from lamina.core.component_names import DEFAULT_NAMESPACE
 from lamina.ports.kube import Object
 from tests.hostile_objects import values
 from tests.hostile_objects.structures import expanded, structure
@@ -51,7 +52,7 @@ def plugin_configs(random: Random) -> Object:
 
 def mig_parted_configs(random: Random) -> Object:
     """The ConfigMap with the file of mig-parted."""
-    meta = {"name": mig_parted.CONFIG_MAP, "namespace": CONFIG_MAP_NAMESPACE}
+    meta = {"name": mig_parted.CONFIG_MAP, "namespace": DEFAULT_NAMESPACE}
     data = {mig_parted.CONFIG_MAP_KEY: _text(random, _mig_parted_file), values.name(random): values.text(random)}
     return {"metadata": meta, **values.sparse(random, {"data": data})}
 

@@ -11,8 +11,8 @@ from collections.abc import Iterator
 from random import Random
 from typing import Any
 
-from lamina.configuration import CONFIG_MAP, CONFIG_MAP_KEY, CONFIG_MAP_NAMESPACE
-from lamina.core.component_names import ADMISSION_SECRET, LEADER_LEASE
+from lamina.configuration import CONFIG_MAP, CONFIG_MAP_KEY
+from lamina.core.component_names import ADMISSION_SECRET, DEFAULT_NAMESPACE, LEADER_LEASE
 from lamina.core.definitions import GRANT, INVENTORY, ObjectKind, structural_schema
 from lamina.ports.kube import (
     CONFIG_MAPS,
@@ -97,7 +97,7 @@ def configuration(random: Random) -> Object:
     )
     data = {CONFIG_MAP_KEY: random.choice(texts), values.name(random): values.text(random)}
     full = {"data": values.sparse(random, data), "binaryData": {}, "immutable": False}
-    return _named(CONFIG_MAP, CONFIG_MAP_NAMESPACE) | values.sparse(random, full)
+    return _named(CONFIG_MAP, DEFAULT_NAMESPACE) | values.sparse(random, full)
 
 
 def custom(random: Random, kind: ObjectKind, meta: Object) -> Object:
@@ -137,13 +137,13 @@ def _lease(random: Random) -> Object:
     times = {"acquireTime": "9999-12-31T23:59:59.999999Z", "renewTime": "0001-01-01T00:00:00.000000Z"}
     spec = {**times, "leaseTransitions": random.choice((0, 2147483647)), "leaseDurationSeconds": 2147483647}
     full = {"spec": values.sparse(random, spec)}
-    return _named(LEADER_LEASE, CONFIG_MAP_NAMESPACE) | values.sparse(random, full)
+    return _named(LEADER_LEASE, DEFAULT_NAMESPACE) | values.sparse(random, full)
 
 
 def _secret(random: Random) -> Object:
     encoded = base64.b64encode(values.text(random, 700_000).encode()).decode()
     data = values.sparse(random, dict.fromkeys(("tls.crt", "tls.key", "ca.crt"), encoded))
-    return _named(ADMISSION_SECRET, CONFIG_MAP_NAMESPACE) | values.sparse(random, {"data": data})
+    return _named(ADMISSION_SECRET, DEFAULT_NAMESPACE) | values.sparse(random, {"data": data})
 
 
 def _named(name: str, namespace: str) -> Object:

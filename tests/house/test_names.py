@@ -126,3 +126,14 @@ def test_long_signatures_are_found() -> None:
     text = f"class C:\n  def m(self, {seven}): ...\n  async def n(self, {eight}): ...\ndef command({eight}): ..."
     assert list(long_signatures(parsed(lamina__x=text))) == ["lamina.x.command: 8", "lamina.x.n: 8"]
     assert list(long_signatures(parsed(lamina__cli__x=text))) == []
+
+
+def test_the_default_namespace_is_named_once() -> None:
+    """Everything else takes the namespace of the installation."""
+    naming = [
+        f"{path.relative_to(ROOT)}:{number}"
+        for path in sorted((ROOT / "src").rglob("*.py"))
+        for number, line in enumerate(path.read_text().splitlines(), 1)
+        if "lamina-system" in line
+    ]
+    assert len(naming) == 1 and naming[0].startswith("src/lamina/core/component_names.py:"), naming

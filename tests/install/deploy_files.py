@@ -17,6 +17,7 @@ from lamina.install.chart import SOURCES, definitions, yaml_text
 from lamina.install.telemetry.dashboards import DASHBOARDS, dashboard_text
 from lamina.install.telemetry.rules import rules_text
 from lamina.install.values import Values
+from lamina.operations.installed import InstalledCluster
 from tests.install.chart_about import chart_yaml, readme
 from tests.install.values_schema import values_schema
 
@@ -49,7 +50,10 @@ def files() -> dict[str, str]:
         f"# Replace {IMAGE}:{TAG} by your image. No node accepts it as it stands.\n"
     )
     read = values.read([], [f"image.repository={IMAGE}", f"image.tag={TAG}"])
-    return made | {f"manifests/kubernetes-{minor}.yaml": head + _manifests(values.plain(read), KUBERNETES, own=SOURCES)}
+    return made | {
+        f"manifests/kubernetes-{minor}.yaml": head
+        + _manifests(values.plain(read), InstalledCluster(KUBERNETES), own=SOURCES)
+    }
 
 
 def _defaults(kind: Any, of: Mapping[str, Any], depth: int) -> Iterator[str]:

@@ -43,8 +43,10 @@ class Release:
         assert done.returncode == 0, done.stderr
         return done.stdout
 
-    def install(self, name: str = "lamina") -> None:
-        self.run("install", name, "lamina-chart", *NAMESPACE, "--create-namespace", "--values", "values.json")
+    def install(self, name: str = "lamina", namespace: str = "lamina-system") -> None:
+        self.run(
+            "install", name, "lamina-chart", "--namespace", namespace, "--create-namespace", "--values", "values.json"
+        )
 
     def values(self) -> dict[str, Any]:
         found: dict[str, Any] = json.loads(self.run("get", "values", "lamina", *NAMESPACE, "--output", "json"))

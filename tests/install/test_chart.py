@@ -16,6 +16,7 @@ from lamina.cli.main import app
 from lamina.install import values as install_values
 from lamina.install.chart import chart, chart_version
 from lamina.install.names import PART_OF
+from lamina.operations.installed import InstalledCluster
 from tests.helm import helm
 from tests.install.drawn_values import MENU, VERSIONS, drawn_values
 
@@ -69,7 +70,7 @@ def compare(given: dict[str, Any], version: str, folder: Path, tmp_path: Path) -
     reported = by_helm(folder, "--skip-tests", "--values", str(file), "--kube-version", version)
     assert reported.returncode == 0, reported.stderr
     values = install_values.read([(str(file), file.read_text())], [f"image.repository={IMAGE}"])
-    ours = indexed(_manifests(install_values.plain(values), version))
+    ours = indexed(_manifests(install_values.plain(values), InstalledCluster(version)))
     del ours["v1", "Namespace", "", "lamina-system"]  # which Helm makes by itself
     theirs = indexed(reported.stdout)
     for objects in (ours, theirs):
@@ -256,7 +257,7 @@ def test_the_notes_name_what_the_chart_installs(folder: Path) -> None:
 
 def test_no_text_has_anchors(folder: Path) -> None:
     texts = {str(path): path.read_text() for path in folder.rglob("*.yaml")}
-    texts["manifests"] = _manifests(install_values.plain(install_values.Values()), "1.36.0")
+    texts["manifests"] = _manifests(install_values.plain(install_values.Values()), InstalledCluster("1.36.0"))
     assert [name for name, text in texts.items() if re.search(r"[&*]id\d", text)] == []
 
 

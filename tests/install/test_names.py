@@ -12,7 +12,7 @@ from lamina.core.component_names import API_VERSION
 from lamina.dialects.claim_gate import GATE
 from lamina.dialects.registry import label_prefixes
 from lamina.install import rights
-from lamina.install.chart import chart, definitions, namespace, objects
+from lamina.install.chart import chart, definitions, namespace_object, objects
 from lamina.install.names import AGENT, CONTROLLER, DASHBOARD, METRICS_PORT, MPS, PART_OF, SCHEDULER, chosen, labels
 from lamina.install.rights_of_commands import SEEN
 from lamina.install.scheduler_config import EXTENDER_CERTIFICATES, scheduler_config
@@ -63,7 +63,6 @@ def everything() -> list[Object]:
         ("agent/mps.yaml", f"name: mps, mountPath: {DEFAULT_MPS_ROOT}, "),
         ("policies.yaml", f"gate.name == '{GATE}'"),
         ("policies.yaml", f"paramKind: {{apiVersion: {API_VERSION}, kind: Inventory}}"),
-        ("checks.yaml", f'ne .Release.Namespace "{core.NAMESPACE}"'),
     ],
 )
 def test_the_chart_has_the_names_of_the_programs(path: str, text: str) -> None:
@@ -96,9 +95,9 @@ def test_objects_have_the_labels_that_kubernetes_and_helm_recommend() -> None:
 
 
 def test_uninstallation_finds_all_of_it_by_a_label() -> None:
-    for each in (namespace(), *definitions(), *everything()):
+    for each in (namespace_object(core.DEFAULT_NAMESPACE), *definitions(), *everything()):
         assert each["metadata"]["labels"].items() >= PART_OF.items(), each["metadata"]["name"]
-        assert each["metadata"].get("namespace", core.NAMESPACE) in (core.NAMESPACE, "kube-system")
+        assert each["metadata"].get("namespace", core.DEFAULT_NAMESPACE) in (core.DEFAULT_NAMESPACE, "kube-system")
 
 
 def test_commands_ask_agents_for_metrics_where_they_serve_them() -> None:
@@ -110,9 +109,9 @@ def test_commands_ask_agents_for_metrics_where_they_serve_them() -> None:
 
 def test_the_scheduler_may_use_its_lease() -> None:
     from lamina.configuration import DEFAULT
-    from lamina.install.scheduler_config import EXTENDER_URL, ExtenderAccess
+    from lamina.install.scheduler_config import ExtenderAccess, extender_url
 
-    access = ExtenderAccess(EXTENDER_URL, EXTENDER_CERTIFICATES)
+    access = ExtenderAccess(extender_url(core.DEFAULT_NAMESPACE), EXTENDER_CERTIFICATES, core.DEFAULT_NAMESPACE)
     elected = scheduler_config(DEFAULT, version=(1, 36, 0), access=access, weight=10)["leaderElection"]
     assert rights.SCHEDULER_OWN[1].names == (elected["resourceName"],)
 

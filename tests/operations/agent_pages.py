@@ -1,6 +1,6 @@
 """Pods of agents, and the metrics that they serve."""
 
-from lamina.core.component_names import NAMESPACE
+from lamina.core.component_names import DEFAULT_NAMESPACE
 from lamina.install.names import AGENT, chosen
 from lamina.ports.kube import NODES, PODS, Object
 from lamina.ports.kube.fake import FakeKube
@@ -10,7 +10,12 @@ MIB = 1 << 20
 
 def agent_pod(node: str, **status: str) -> Object:
     return {
-        "metadata": {"name": f"agent-of-{node}", "namespace": NAMESPACE, "labels": chosen(AGENT), "uid": f"uid-{node}"},
+        "metadata": {
+            "name": f"agent-of-{node}",
+            "namespace": DEFAULT_NAMESPACE,
+            "labels": chosen(AGENT),
+            "uid": f"uid-{node}",
+        },
         "spec": {"nodeName": node, "containers": [{"name": "agent"}]},
         "status": {"phase": "Running"} | status,
     }

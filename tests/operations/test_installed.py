@@ -5,26 +5,26 @@ import pytest
 from lamina.configuration.yaml_documents import load_mapping
 from lamina.errors import BadInput
 from lamina.install.versions import NEWEST, OLDEST, parse_version, warning_of
-from lamina.operations.installed import configuration_change
+from lamina.operations.installed import InstalledCluster, configuration_change
 
 EDITED = "# by hand\ndevicePlugin:\n  deviceSplitCount: 5\n"
 
 
 @pytest.mark.parametrize("text", [EDITED, "hami: {unknown: 1}", "{", "[]"])
 def test_a_text_stays_where_the_values_have_none(text: str) -> None:
-    change = configuration_change({}, text)
+    change = configuration_change({}, InstalledCluster("v1.36.0", text))
     assert change.keep and "is left out and stays as it is" in change.warning
 
 
 @pytest.mark.parametrize("config", [{}, {"schedulers": ["one"]}])
 @pytest.mark.parametrize("text", [None, "same"])
 def test_the_same_text_or_none_is_applied_without_a_word(config: dict[str, object], text: str | None) -> None:
-    assert configuration_change(config, text and str(config)) == (False, "")
+    assert configuration_change(config, InstalledCluster("v1.36.0", text and str(config))) == (False, "")
 
 
 @pytest.mark.parametrize("text", ["", "{}", "# nothing\n"])
 def test_an_empty_text_is_no_configuration(text: str) -> None:
-    assert configuration_change({}, text) == (False, "")
+    assert configuration_change({}, InstalledCluster("v1.36.0", text)) == (False, "")
 
 
 @pytest.mark.parametrize(
@@ -37,7 +37,9 @@ def test_an_empty_text_is_no_configuration(text: str) -> None:
     ],
 )
 def test_values_replace_another_text_and_name_the_difference(text: str, where: str) -> None:
-    change = configuration_change(load_mapping("schedulers: {served: [one]}", "here"), text)
+    change = configuration_change(
+        load_mapping("schedulers: {served: [one]}", "here"), InstalledCluster("v1.36.0", text)
+    )
     assert not change.keep and where in change.warning
 
 

@@ -3,6 +3,7 @@
 import json
 from pathlib import Path
 
+from lamina.core.component_names import DEFAULT_NAMESPACE
 from tests.scenarios.labs import Cluster
 from tests.waiting import wait_until
 
@@ -32,8 +33,8 @@ def webhooks(lab: Cluster) -> str:
     return lab.kubectl("get", "mutatingwebhookconfigurations", "-o", "name")
 
 
-def reset_and_return(lab: Cluster, specs: Path) -> None:
-    """`specs` is the folder of CDI specs."""
+def reset_and_return(lab: Cluster, specs: Path, *, namespace: str = DEFAULT_NAMESPACE) -> None:
+    """`specs` is the folder of CDI specs, `namespace` Lamina's."""
     lab.apply(POD)
     wait_until(lambda: lab.phases() == {"Running": 1}, lambda: lab.kubectl("describe", "pods"))
     wait_until(lambda: "nvidia.com/gpu.product" in carried(lab), lambda: str(carried(lab)))
@@ -47,7 +48,7 @@ def reset_and_return(lab: Cluster, specs: Path) -> None:
     wait_until(lambda: webhooks(lab) == "", lambda: webhooks(lab))
     wait_until(lambda: not list(specs.iterdir()), lambda: str(list(specs.iterdir())))
     text = json.dumps([{"op": "replace", "path": "/data/lamina.yaml", "value": "enabled: true"}])
-    lab.kubectl("patch", "configmap", "lamina", "-n", "lamina-system", "--type=json", "-p", text)
+    lab.kubectl("patch", "configmap", "lamina", "-n", namespace, "--type=json", "-p", text)
     wait_until(lambda: webhooks(lab) != "", lambda: "admission does not come back")
     wait_until(lambda: "nvidia.com/gpu.product" in carried(lab), lambda: str(carried(lab)))
     lab.apply(POD)

@@ -5,7 +5,7 @@ from datetime import UTC, datetime
 
 from lamina.admission import certificates
 from lamina.admission.certificates import Certificate
-from lamina.core.component_names import ADMISSION_SECRET, NAMESPACE
+from lamina.core.component_names import ADMISSION_SECRET
 from lamina.errors import Outside
 from lamina.ports.clock import Clock
 from lamina.ports.kube import SECRETS, Conflict, Kube, NotFound, Object
@@ -45,24 +45,30 @@ class CertificateStore:
                 return await self._read_or_renew()
             except Conflict:
                 continue
-        raise Outside(f"the Secret {NAMESPACE}/{ADMISSION_SECRET} changes faster than it can be updated")
+        raise Outside(
+            f"the Secret {self._kube.lamina_namespace}/{ADMISSION_SECRET} changes faster than it can be updated"
+        )
 
     async def _read_or_renew(self) -> Certificate:
         """The certificate that all replicas use from now on. Raises Conflict where another replica was faster."""
         try:
-            secret = await self._kube.get(SECRETS, ADMISSION_SECRET, namespace=NAMESPACE)
+            secret = await self._kube.get(SECRETS, ADMISSION_SECRET, namespace=self._kube.lamina_namespace)
         except NotFound:
             renewed = certificates.create(self._names, self._now(), previous=self._current)
-            await create_secret(self._kube, _secret(renewed))
+            await create_secret(self._kube, self._secret(renewed))
             return renewed
         present = _certificate(secret)
         if certificates.is_usable(present, self._names, self._now()):
             return present
         renewed = certificates.create(self._names, self._now(), previous=present)
-        wanted = _secret(renewed)
+        wanted = self._secret(renewed)
         wanted["metadata"]["resourceVersion"] = secret["metadata"]["resourceVersion"]
         await self._kube.replace(SECRETS, wanted)
         return renewed
+
+    def _secret(self, certificate: Certificate) -> Object:
+        content = {"ca.crt": certificate.authorities, "tls.crt": certificate.certificate, "tls.key": certificate.key}
+        return secret_object(self._kube.lamina_namespace, ADMISSION_SECRET, content)
 
     def _now(self) -> datetime:
         return datetime.fromtimestamp(self._clock.wall(), UTC)
@@ -81,11 +87,6 @@ class CertificateStore:
         self._current = certificate
         for listener in self.listeners:
             listener()
-
-
-def _secret(certificate: Certificate) -> Object:
-    content = {"ca.crt": certificate.authorities, "tls.crt": certificate.certificate, "tls.key": certificate.key}
-    return secret_object(ADMISSION_SECRET, content)
 
 
 def _certificate(secret: Object) -> Certificate:

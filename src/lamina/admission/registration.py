@@ -15,7 +15,7 @@ from typing import Any
 from lamina.admission.certificate_store import CertificateStore
 from lamina.admission.webhook_configuration import register, service_address, url_address
 from lamina.config_source.live import LiveConfiguration
-from lamina.core.component_names import ADMISSION_SERVICE, NAMESPACE, WEBHOOKS
+from lamina.core.component_names import ADMISSION_SERVICE, WEBHOOKS
 from lamina.errors import Outside
 from lamina.ports.clock import Clock, within
 from lamina.ports.kube import MUTATING_WEBHOOKS, Kube, NotFound, follow
@@ -34,16 +34,17 @@ _RETRY_PAUSES_S = (2.0, 4.0, 8.0, 16.0, 32.0, 64.0, 128.0, 256.0, _CHECK_S)
 """After failures in a row."""
 
 
-def certificate_names(host: str) -> list[str]:
-    """The names that the serving certificate must contain. `host` is where the API server reaches admission directly;
-    empty where it uses the Service."""
-    service = f"{ADMISSION_SERVICE}.{NAMESPACE}.svc"
+def certificate_names(namespace: str, host: str) -> list[str]:
+    """The names that the serving certificate must contain. `namespace` is Lamina's, and `host` is where the API server
+    reaches admission directly; empty where it uses the Service."""
+    service = f"{ADMISSION_SERVICE}.{namespace}.svc"
     return [service, f"{service}.cluster.local", *filter(None, [host])]
 
 
-def client_config(address: Address | None) -> Mapping[str, Any]:
-    """How the API server reaches admission: directly at this address, or by the Service."""
-    return service_address() if address is None else url_address(*address)
+def client_config(namespace: str, address: Address | None) -> Mapping[str, Any]:
+    """How the API server reaches admission: directly at this address, or by the Service in Lamina's
+    namespace."""
+    return service_address(namespace) if address is None else url_address(*address)
 
 
 class WebhookRegistration:

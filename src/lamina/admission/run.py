@@ -38,7 +38,7 @@ log = logging.getLogger(__name__)
 
 async def run(settings: AdmissionSettings) -> None:
     """Serve until SIGTERM or SIGINT. Raises BadInput and Outside for what prevents the start."""
-    kube = await connect(settings.kubeconfig, again_s=AGAIN_S)
+    kube = await connect(settings.kubeconfig, again_s=AGAIN_S, lamina_namespace=settings.namespace)
     try:
         await serve(kube, SystemClock(), settings, stop_event())
     finally:
@@ -55,7 +55,7 @@ async def serve(kube: Kube, clock: Clock, settings: AdmissionSettings, stop: asy
     metrics, offers = RequestMetrics(set_aside), NativeOffers(kube, clock, set_aside)
     tls = server_context()
     connections = Connections(tls, clock)
-    store = CertificateStore(kube, clock, certificate_names(settings.own_host))
+    store = CertificateStore(kube, clock, certificate_names(kube.lamina_namespace, settings.own_host))
     certificate = ServedCertificate(kube, clock, store, tls)
 
     def report(allowed: bool, seconds: float) -> None:

@@ -4,6 +4,7 @@ from pathlib import Path
 
 from msgspec import Struct
 
+from lamina.core.component_names import DEFAULT_NAMESPACE
 from lamina.ports.listener import Address
 
 
@@ -11,12 +12,14 @@ class AdmissionSettings(Struct, frozen=True, kw_only=True):
     """The defaults suit a cluster."""
 
     kubeconfig: Path | None = None
+    namespace: str = DEFAULT_NAMESPACE
+    """Where Lamina is installed."""
     config: Path | None = None
-    """A configuration file; without it the ConfigMap lamina-system/lamina is followed."""
+    """A configuration file; without it the ConfigMap `lamina` is followed."""
     bind: Address = Address("", 8443)
     host: str = ""
     """The host under which the API server reaches it, for its certificate. Empty: the address of `bind` if that is a
-    loopback address, or the Service lamina-system/lamina-admission."""
+    loopback address, or the Service `lamina-admission`."""
     metrics: Address | None = None
     """Where probes and metrics are served; None for no such address."""
     protect_metrics: bool = False

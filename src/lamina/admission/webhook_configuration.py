@@ -16,10 +16,11 @@
 import base64
 import logging
 from collections.abc import Callable, Mapping, Sequence
+from functools import partial
 from typing import Any
 
 from lamina.configuration import Config
-from lamina.core.component_names import ADMISSION_SERVICE, NAMESPACE, WEBHOOKS
+from lamina.core.component_names import ADMISSION_SERVICE, WEBHOOKS
 from lamina.dialects import IGNORING_LABELS, requesting_annotations, resource_domains, template_condition
 from lamina.dialects.templates import WORKLOADS
 from lamina.ports.kube import MUTATING_WEBHOOKS, Kube, NotFound, Object
@@ -32,9 +33,9 @@ HIDING_PATH = "/hide-gpus"
 CLAIMS_PATH = "/gate-claims"
 
 
-def service_address() -> Mapping[str, Any]:
+def service_address(namespace: str) -> Mapping[str, Any]:
     """`clientConfig` for a webhook behind the Service lamina-admission."""
-    return {"service": {"namespace": NAMESPACE, "name": ADMISSION_SERVICE, "path": PATH, "port": 443}}
+    return {"service": {"namespace": namespace, "name": ADMISSION_SERVICE, "path": PATH, "port": 443}}
 
 
 def url_address(host: str, port: int) -> Mapping[str, Any]:
@@ -44,10 +45,16 @@ def url_address(host: str, port: int) -> Mapping[str, Any]:
 
 
 def webhook_configuration(
-    config: Config, address: Mapping[str, Any], ca: bytes, *, policy: str = "Fail", claims: bool = False
+    config: Config,
+    address: Mapping[str, Any],
+    ca: bytes,
+    *,
+    namespace: str,
+    policy: str = "Fail",
+    claims: bool = False,
 ) -> Object:
-    """The object to register. `ca` is PEM; `policy` applies to GPU pods while no replica answers. `claims`: agents
-    serve ResourceClaims."""
+    """The object to register. `ca` is PEM; `namespace` is Lamina's, whose pods are not reviewed; `policy` applies to
+    GPU pods while no replica answers. `claims`: agents serve ResourceClaims."""
     requests_gpus = match_expression(config)
     templates = [_rule(group, resources, "CREATE", "UPDATE") for group, resources in WORKLOADS.items()]
     webhooks = [
@@ -58,6 +65,9 @@ def webhook_configuration(
         webhooks.append(_claims_webhook(address, ca))
     if config.admission.hide_gpus:
         webhooks.append(_hiding_webhook(config.admission.hiding_failure_policy, address, ca))
+    own = {"key": "kubernetes.io/metadata.name", "operator": "NotIn", "values": ["kube-system", namespace]}
+    for each in webhooks:
+        each["namespaceSelector"]["matchExpressions"].insert(0, own)
     return {"metadata": {"name": WEBHOOKS}, "webhooks": webhooks}
 
 
@@ -79,15 +89,13 @@ def _webhook(
     name: str, rules: Sequence[Mapping[str, Any]], condition: str, policy: str, address: Mapping[str, Any], ca: bytes
 ) -> Object:
     not_ignored = [{"key": label, "operator": "NotIn", "values": ["ignore"]} for label in IGNORING_LABELS]
-    own_name = "kubernetes.io/metadata.name"
-    not_system = {"key": own_name, "operator": "NotIn", "values": ["kube-system", NAMESPACE]}
     return {
         "name": f"{name}.{WEBHOOKS}",
         "admissionReviewVersions": ["v1"],
         "clientConfig": {**address, "caBundle": base64.b64encode(ca).decode()},
         "rules": list(rules),
         "matchPolicy": "Equivalent",
-        "namespaceSelector": {"matchExpressions": [not_system, *not_ignored]},
+        "namespaceSelector": {"matchExpressions": [*not_ignored]},
         "objectSelector": {"matchExpressions": not_ignored},
         "matchConditions": [{"name": f"{name}-condition", "expression": condition}],
         "failurePolicy": policy,
@@ -168,16 +176,15 @@ async def register(kube: Kube, config: Config, address: Mapping[str, Any], ca: b
     them is sent the conditions again at each check, which changes nothing until it has been upgraded.
     """
     first: Object | None = None
+    desired = partial(webhook_configuration, config, address, ca, namespace=kube.lamina_namespace, claims=claims)
     try:
         first = present = await kube.get(MUTATING_WEBHOOKS, WEBHOOKS)
     except NotFound:
-        wanted = webhook_configuration(config, address, ca, policy="Ignore", claims=claims)
-        present = await kube.create(MUTATING_WEBHOOKS, wanted)
+        present = await kube.create(MUTATING_WEBHOOKS, desired(policy="Ignore"))
     if not _keeps_conditions(present):
-        wanted = webhook_configuration(config, address, ca, policy="Ignore", claims=claims)
-        present = await _write(kube, present, wanted)
+        present = await _write(kube, present, desired(policy="Ignore"))
     if _keeps_conditions(present):
-        present = await _write(kube, present, webhook_configuration(config, address, ca, claims=claims))
+        present = await _write(kube, present, desired())
     else:
         log.warning("This API server has no match conditions: while admission is down, pods are created without a GPU")
     return first is None or present.get("webhooks") != first.get("webhooks")

@@ -35,7 +35,7 @@ log = logging.getLogger(__name__)
 async def run(settings: AgentSettings) -> None:
     """Run the agent of a node until SIGTERM or SIGINT. Raises BadInput or Outside if it cannot start."""
     settings = settings.checked()
-    kube = await connect(settings.kubeconfig, again_s=AGAIN_S)
+    kube = await connect(settings.kubeconfig, again_s=AGAIN_S, lamina_namespace=settings.namespace)
     stop = stop_event()
     nvml = DriverNvml()
     ports = AgentPorts(

@@ -9,7 +9,9 @@ import typer
 
 from lamina.admission.run import run
 from lamina.admission.settings import AdmissionSettings
+from lamina.cli.options import lamina_namespace
 from lamina.cli.service_options import Config, Kubeconfig, LogLevel, ProtectMetrics, configure_logging
+from lamina.core.component_names import DEFAULT_NAMESPACE
 from lamina.ports.listener import parse_address
 
 
@@ -42,6 +44,7 @@ def admission(
     configure_logging(log_level)
     settings = AdmissionSettings(
         kubeconfig=kubeconfig,
+        namespace=lamina_namespace() or DEFAULT_NAMESPACE,
         config=config,
         bind=parse_address(bind, where="--bind"),
         host=host,

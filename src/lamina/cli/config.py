@@ -10,9 +10,10 @@ from lamina import configuration
 from lamina.cli.connection import ClusterChoice, cluster_command, with_cluster
 from lamina.cli.exit_codes import ExitCode
 from lamina.config_source.live import text_in_force
-from lamina.configuration.config_map import NAME, TextInForce, text_hash
+from lamina.configuration.config_map import TextInForce, config_map_name, text_hash
 from lamina.configuration.importers.published import convert as convert_file
 from lamina.configuration.text import to_yaml
+from lamina.ports.kube import Kube
 from lamina.ports.user_files import read_text
 
 config = typer.Typer(
@@ -68,15 +69,15 @@ def check(
 @cluster_command
 def show(choice: ClusterChoice) -> None:
     """Print the configuration in force in Lamina's own form: since when, its hash, and why another text is refused."""
-    found = _in_force(choice)
-    typer.echo(f"# {NAME}, SHA-256 {text_hash(found.text)}")
+    where, found = _in_force(choice)
+    typer.echo(f"# {where}, SHA-256 {text_hash(found.text)}")
     since = (
         f"In force since {found.since}." if found.since else "The controller has not recorded since when it is used."
     )
     typer.echo(f"# {since}")
     if found.refusal:
         typer.echo(f"# The text in the ConfigMap is refused: {found.refusal}")
-    typer.echo(_own_form(found.text, NAME), nl=False)
+    typer.echo(_own_form(found.text, where), nl=False)
 
 
 @config.command("diff")
@@ -90,12 +91,12 @@ def diff(
     Exits with 0 if they mean the same, 1 if they differ, and 2 if Lamina would refuse the file.
     """
     new = _own_form(read_text(file), str(file))
-    found = _in_force(choice)
+    where, found = _in_force(choice)
     if found.refusal:
         typer.echo(f"Warning: the previous configuration is in force: {found.refusal}", err=True)
     lines = list(
         difflib.unified_diff(
-            _own_form(found.text, NAME).splitlines(), new.splitlines(), f"{NAME} in force", str(file), lineterm=""
+            _own_form(found.text, where).splitlines(), new.splitlines(), f"{where} in force", str(file), lineterm=""
         )
     )
     for line in lines:
@@ -110,5 +111,10 @@ def _own_form(text: str, where: str) -> str:
     return to_yaml(configuration.load(text, where))
 
 
-def _in_force(choice: ClusterChoice) -> TextInForce:
-    return with_cluster(choice, text_in_force)
+def _in_force(choice: ClusterChoice) -> tuple[str, TextInForce]:
+    """The name of the ConfigMap, and the configuration in force."""
+
+    async def read(kube: Kube) -> tuple[str, TextInForce]:
+        return config_map_name(kube.lamina_namespace), await text_in_force(kube)
+
+    return with_cluster(choice, read)

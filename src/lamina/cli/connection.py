@@ -12,12 +12,13 @@ from typing import Any, NamedTuple, TypeVar
 import typer
 
 from lamina.cli import running_clusters
-from lamina.cli.options import Kubeconfig, KubeContext, with_options_of
+from lamina.cli.options import Kubeconfig, KubeContext, lamina_namespace, with_options_of
 from lamina.cli.terminal import answered
-from lamina.core.component_names import documentation
+from lamina.core.component_names import DEFAULT_NAMESPACE, documentation
 from lamina.errors import BadInput, NoKubeconfig, Outside
+from lamina.operations.installed import installed_namespace
 from lamina.ports.kube import ConnectedKube
-from lamina.ports.kube.errors import LacksRight
+from lamina.ports.kube.errors import LacksRight, Refused
 
 _T = TypeVar("_T")
 _RIGHTS = (
@@ -43,14 +44,15 @@ def cluster_command(command: Callable[..., None]) -> Callable[..., None]:
 
 
 def with_cluster(choice: ClusterChoice, operation: Callable[[ConnectedKube], Awaitable[_T]]) -> _T:
-    """Connect, run the operation, and close the connection. Raises Outside when the cluster cannot be reached, and
-    LacksRight with what to ask for where a right is missing."""
+    """Connect, find Lamina, run the operation, and close the connection. Raises Outside when the cluster cannot be
+    reached, and LacksRight with what to ask for where a right is missing."""
 
     from lamina.ports.kube import client
 
     async def connected() -> _T:
         kube = await client.connect(choice.kubeconfig, context=choice.context)
         try:
+            kube.lamina_namespace = lamina_namespace() or await _found(kube)
             return await operation(kube)
         except LacksRight as error:
             raise LacksRight(f"{error}; {_RIGHTS}") from error
@@ -58,6 +60,16 @@ def with_cluster(choice: ClusterChoice, operation: Callable[[ConnectedKube], Awa
             await kube.close()
 
     return asyncio.run(connected())
+
+
+async def _found(kube: ConnectedKube) -> str:
+    """Where Lamina is installed; the default where that cannot be known. Raises Outside."""
+    try:
+        return await installed_namespace(kube) or DEFAULT_NAMESPACE
+    except Refused as error:
+        hint = "--lamina-namespace or LAMINA_NAMESPACE names another one"
+        typer.echo(f"Warning: Lamina is taken to be in {DEFAULT_NAMESPACE}, because {error}; {hint}", err=True)
+        return DEFAULT_NAMESPACE
 
 
 def with_cluster_or_here(

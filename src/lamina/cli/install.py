@@ -8,10 +8,13 @@ import yaml
 
 from lamina import __version__, configuration
 from lamina.cli.connection import ClusterChoice, cluster_command, cluster_line, with_cluster
+from lamina.cli.options import check_namespace, lamina_namespace
+from lamina.core.component_names import DEFAULT_NAMESPACE
 from lamina.errors import BadInput
 from lamina.install import values as install_values
-from lamina.install.chart import chart, definitions, images, is_configuration, namespace, objects, yaml_documents
+from lamina.install.chart import chart, definitions, images, is_configuration, namespace_object, objects, yaml_documents
 from lamina.install.scheduler_config import ExtenderAccess
+from lamina.install.scheduler_config import extender_url as service_url
 from lamina.install.scheduler_config import scheduler_config as render_config
 from lamina.install.versions import parse_version, warning_of
 from lamina.operations.installed import InstalledCluster, configuration_change, read_installed
@@ -38,26 +41,41 @@ def install(
     list_images: Annotated[
         bool, typer.Option("--list-images", help="Print the images that would be pulled, for a registry of your own.")
     ] = False,
+    namespace: Annotated[
+        str,
+        typer.Option(
+            "--namespace",
+            "-n",
+            help=f"Namespace of the installation. Defaults to the one that Lamina is in, or {DEFAULT_NAMESPACE}.",
+            show_default=False,
+        ),
+    ] = "",
 ) -> None:
     """Print manifests to apply: `lamina install | kubectl apply -f -`."""
     if chart is not None:
-        if set_values or set_files or values or kube_version or list_images:
+        if set_values or set_files or values or kube_version or list_images or namespace:
             raise BadInput(
-                "--chart cannot be combined with values, --kube-version or --list-images; pass values to helm"
+                "--chart cannot be combined with values, --kube-version, --namespace or --list-images; "
+                "pass values to helm"
             )
         _write_chart(chart)
         return
     texts = [(str(path), read_text(path)) for path in values or ()]
     read = install_values.read(texts, set_values or (), [_text_of(setting) for setting in set_files or ()])
     install_values.check_image(read)
-    cluster = InstalledCluster(kube_version, None) if kube_version else _ask(choice)
+    check_namespace(namespace, "--namespace")
+    namespace = namespace or lamina_namespace()
+    if kube_version:
+        cluster = InstalledCluster(kube_version, namespace=namespace or DEFAULT_NAMESPACE)
+    else:
+        cluster = _ask(choice, namespace)
     if list_images:
         typer.echo("\n".join(images(objects(install_values.plain(read), parse_version(cluster.version)))))
         return
-    change = configuration_change(read.config, cluster.configuration)
-    for warning in filter(None, (_version_warning(cluster.version), change.warning)):
+    change = configuration_change(read.config, cluster)
+    for warning in filter(None, (_version_warning(cluster.version), change.warning, _namespace_warning(cluster))):
         typer.echo(f"Warning: {warning}", err=True)
-    typer.echo(_manifests(install_values.plain(read), cluster.version, keep_configuration=change.keep), nl=False)
+    typer.echo(_manifests(install_values.plain(read), cluster, keep_configuration=change.keep), nl=False)
 
 
 def _text_of(setting: str) -> tuple[str, str]:
@@ -72,8 +90,12 @@ def scheduler_config(
     config: Annotated[Path | None, typer.Option("--config", help="Path to the configuration file.")] = None,
     kube_version: Annotated[str, typer.Option("--kube-version", help="Version of kube-scheduler.")] = "",
     extender_url: Annotated[
-        str, typer.Option("--extender-url", help="URL of the controller's extender. With http, no certificate is used.")
-    ] = "https://lamina-controller.lamina-system.svc:8445",
+        str,
+        typer.Option(
+            "--extender-url",
+            help="URL of the controller's extender. With http, no certificate is used. Defaults to its Service.",
+        ),
+    ] = "",
     extender_tls: Annotated[
         str,
         typer.Option(
@@ -96,7 +118,8 @@ def scheduler_config(
     if not kube_version:
         raise BadInput("--kube-version is required: the configuration format depends on the version of kube-scheduler")
     read = configuration.load(read_text(config), str(config)) if config is not None else configuration.DEFAULT
-    access = ExtenderAccess(extender_url, extender_tls)
+    namespace = lamina_namespace() or DEFAULT_NAMESPACE
+    access = ExtenderAccess(extender_url or service_url(namespace), extender_tls, namespace)
     document = render_config(
         read,
         version=parse_version(kube_version),
@@ -112,10 +135,12 @@ def scheduler_config(
 
 
 def _manifests(
-    values: dict[str, object], version: str, *, keep_configuration: bool = False, own: str = __version__
+    values: dict[str, object], cluster: InstalledCluster, *, keep_configuration: bool = False, own: str = __version__
 ) -> str:
     """The objects in YAML. To keep the configuration of the cluster, the ConfigMap is left out."""
-    documents = [namespace(), *definitions(), *objects(values, parse_version(version), own)]
+    made = objects(values, parse_version(cluster.version), own, namespace=cluster.namespace)
+    first = namespace_object(cluster.namespace, of_others=cluster.made_by_others)
+    documents = [first, *definitions(), *made]
     documents = [each for each in documents if not (keep_configuration and is_configuration(each))]
     return yaml_documents(documents)
 
@@ -124,10 +149,19 @@ def _version_warning(version: str) -> str:
     return warning_of(parse_version(version))
 
 
-def _ask(choice: ClusterChoice) -> InstalledCluster:
+def _namespace_warning(cluster: InstalledCluster) -> str:
+    if not cluster.made_by_others:
+        return ""
+    return (
+        f"the namespace {cluster.namespace} exists already; agents need its pod security standard to be privileged, "
+        "and `lamina uninstall` keeps it"
+    )
+
+
+def _ask(choice: ClusterChoice, namespace: str) -> InstalledCluster:
     """What the cluster has, which is named next to the manifests."""
     try:
-        found = with_cluster(choice, read_installed)
+        found = with_cluster(choice, lambda kube: read_installed(kube, namespace))
     except (BadInput, NotLoggedIn) as problem:
         raise type(problem)(f"{problem}; to render without a cluster, set --kube-version") from problem
     typer.echo(cluster_line(choice), err=True)

@@ -13,6 +13,7 @@ from lamina import __version__
 from lamina.cli import running_clusters
 from lamina.cli.exit_codes import ExitCode
 from lamina.cli.groups import GroupedCommands
+from lamina.cli.options import set_lamina_namespace
 from lamina.errors import BadInput, LaminaError, NoKubeconfig
 
 app = typer.Typer(
@@ -29,13 +30,23 @@ for extension in entry_points(group="lamina.commands"):  # of other distribution
 
 
 @app.callback(invoke_without_command=True)
-def version_option(
+def shared_options(
     version: Annotated[bool, typer.Option("--version", help="Print the version and exit.", is_eager=True)] = False,
+    lamina_namespace: Annotated[
+        str,
+        typer.Option(
+            "--lamina-namespace",
+            envvar="LAMINA_NAMESPACE",
+            help="Namespace in which Lamina is installed. Commands look it up without it.",
+            show_default=False,
+        ),
+    ] = "",
 ) -> None:
     """Share GPUs between Kubernetes pods, and between plain processes on one machine."""
     if version:
         typer.echo(f"lamina {__version__}")
         raise typer.Exit
+    set_lamina_namespace(lamina_namespace)
 
 
 _COMPLETE = "_LAMINA_COMPLETE"

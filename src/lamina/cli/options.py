@@ -2,11 +2,13 @@
 
 import inspect
 from collections.abc import Callable, Sequence
+from contextvars import ContextVar
 from pathlib import Path
 from typing import Annotated, Any
 
 import typer
 
+from lamina.core.object_names import is_namespace_name
 from lamina.errors import BadInput
 
 Kubeconfig = Annotated[
@@ -65,7 +67,25 @@ Simulate = Annotated[
         "for two GPUs.",
     ),
 ]
+_LAMINA_NAMESPACE = ContextVar("_LAMINA_NAMESPACE", default="")
 ANSWER_OUTPUTS = ("text", "json", "yaml")
+
+
+def lamina_namespace() -> str:
+    """What `lamina --lamina-namespace` names; empty without it."""
+    return _LAMINA_NAMESPACE.get()
+
+
+def set_lamina_namespace(name: str) -> None:
+    """What the option of this invocation names. Raises BadInput."""
+    check_namespace(name, "--lamina-namespace")
+    _LAMINA_NAMESPACE.set(name)
+
+
+def check_namespace(name: str, option: str) -> None:
+    """Raises BadInput for what no namespace is named; an empty name names none."""
+    if name and not is_namespace_name(name):
+        raise BadInput(f"{option} must be the name of a namespace, got {name!r}")
 
 
 def one_of(value: str, allowed: Sequence[str], option: str) -> None:

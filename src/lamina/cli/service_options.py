@@ -24,7 +24,7 @@ Config = Annotated[
     typer.Option(
         "--config",
         envvar="LAMINA_CONFIG",
-        help="Path to the configuration file. Defaults to the ConfigMap lamina-system/lamina.",
+        help="Path to the configuration file. Defaults to the ConfigMap lamina in Lamina's namespace.",
     ),
 ]
 ProtectMetrics = Annotated[

@@ -5,7 +5,7 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Generic, TypeVar
 
-from lamina.config_source.live import LiveConfiguration, read_source, refuse
+from lamina.config_source.live import LiveConfiguration, place_of, read_source, refuse
 from lamina.configuration import load
 from lamina.errors import BadInput
 from lamina.ports.files import Files
@@ -62,7 +62,7 @@ async def read_or_last_good(
         text = stored.read()
         if text is None:
             raise
-        refuse(set_aside, path, str(problem))
+        refuse(set_aside, place_of(path, kube), str(problem))
         configuration = LiveConfiguration(load(text, str(stored_at)), text)
 
     def store() -> None:

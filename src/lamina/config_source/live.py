@@ -11,9 +11,16 @@ from pathlib import Path
 
 from lamina.configuration import CONFIG_MAP as NAME
 from lamina.configuration import CONFIG_MAP_KEY as KEY
-from lamina.configuration import CONFIG_MAP_NAMESPACE as NAMESPACE
 from lamina.configuration import DEFAULT, Config, load
-from lamina.configuration.config_map import IN_FORCE, MAX_RECORDED, SINCE, TextInForce, in_force, text_in
+from lamina.configuration.config_map import (
+    IN_FORCE,
+    MAX_RECORDED,
+    SINCE,
+    TextInForce,
+    config_map_name,
+    in_force,
+    text_in,
+)
 from lamina.errors import BadInput, LaminaError, Outside
 from lamina.ports.clock import Clock
 from lamina.ports.kube import CONFIG_MAPS, EventRecorder, Kube, NotFound, Object, follow
@@ -25,7 +32,6 @@ from lamina.ports.user_files import read_text
 
 log = logging.getLogger(__name__)
 
-_SOURCE = f"ConfigMap {NAMESPACE}/{NAME}, {KEY}"
 _FILE_POLL_S = 2.0
 REFUSED = "ConfigurationRefused"
 """The reason of the event on the ConfigMap."""
@@ -71,7 +77,7 @@ async def read_file(path: Path) -> LiveConfiguration:
 async def config_map_object(kube: Kube) -> Object | None:
     """The ConfigMap with the configuration; None where there is none. Raises Outside."""
     try:
-        return await kube.get(CONFIG_MAPS, NAME, namespace=NAMESPACE)
+        return await kube.get(CONFIG_MAPS, NAME, namespace=kube.lamina_namespace)
     except NotFound:
         return None
 
@@ -80,7 +86,7 @@ async def read_config_map(kube: Kube) -> LiveConfiguration:
     """The configuration in the ConfigMap; the defaults where there is none. Raises BadInput, Outside."""
     config_map = await config_map_object(kube)
     text = "" if config_map is None else text_in(config_map)
-    return LiveConfiguration(_load(text, _SOURCE), text)
+    return LiveConfiguration(_load(text, _source(kube)), text)
 
 
 async def text_in_force(kube: Kube) -> TextInForce:
@@ -98,9 +104,14 @@ async def read_source(path: Path | None, kube: Kube) -> LiveConfiguration:
     return await read_config_map(kube) if path is None else await read_file(path)
 
 
-def refuse(set_aside: SetAside, path: Path | None, refusal: str) -> None:
-    """Say once why the newest text in the file, or in the ConfigMap, is refused; nothing if `refusal` is empty."""
-    kind, name = (CONFIG_MAPS.plural, f"{NAMESPACE}/{NAME}") if path is None else ("configuration", str(path))
+def place_of(path: Path | None, kube: Kube) -> tuple[str, str]:
+    """The kind and the name of the configuration in this file or, without one, in the ConfigMap."""
+    return (CONFIG_MAPS.plural, f"{kube.lamina_namespace}/{NAME}") if path is None else ("configuration", str(path))
+
+
+def refuse(set_aside: SetAside, place: tuple[str, str], refusal: str) -> None:
+    """Say once why the newest text in that place is refused; nothing if `refusal` is empty."""
+    kind, name = place
     if not refusal:
         set_aside.forget(kind, name)
     elif set_aside.add(kind, name, BadInput(refusal)):
@@ -112,7 +123,7 @@ async def follow_file(path: Path, configuration: LiveConfiguration, clock: Clock
 
     async def update() -> None:
         configuration.update(await asyncio.to_thread(read_text, path, "the configuration"), str(path))
-        refuse(set_aside, path, configuration.refusal)
+        refuse(set_aside, ("configuration", str(path)), configuration.refusal)
 
     failures = FailureLog(log, "The configuration is unchanged: %s")
     await poll(update, clock, every_s=_FILE_POLL_S, delay_s=_FILE_POLL_S, failures=failures, on=BadInput)
@@ -122,12 +133,14 @@ async def wait_for_valid_config_map(
     kube: Kube, clock: Clock, events: EventRecorder | None, refused: Callable[[str], None]
 ) -> LiveConfiguration:
     """The ConfigMap's configuration, as soon as it is valid. `refused` is called with each reason why it is not."""
-    async for kind, obj in follow(kube, clock, CONFIG_MAPS, namespace=NAMESPACE, fields=f"metadata.name={NAME}"):
+    async for kind, obj in follow(
+        kube, clock, CONFIG_MAPS, namespace=kube.lamina_namespace, fields=f"metadata.name={NAME}"
+    ):
         if kind not in (ADDED, MODIFIED):
             continue
         try:
             text = text_in(obj)
-            return LiveConfiguration(_load(text, _SOURCE), text)
+            return LiveConfiguration(_load(text, _source(kube)), text)
         except BadInput as problem:
             refused(str(problem))
             if events is not None:
@@ -142,10 +155,12 @@ async def follow_config_map(
 
     With `events`, a refusal and the text in force are published: one program of a replica does so.
     """
-    async for kind, obj in follow(kube, clock, CONFIG_MAPS, namespace=NAMESPACE, fields=f"metadata.name={NAME}"):
+    async for kind, obj in follow(
+        kube, clock, CONFIG_MAPS, namespace=kube.lamina_namespace, fields=f"metadata.name={NAME}"
+    ):
         if kind in (ADDED, MODIFIED) and obj["metadata"]["name"] == NAME:
-            problem = _update(configuration, obj)
-            refuse(set_aside, None, configuration.refusal)
+            problem = _update(configuration, obj, _source(kube))
+            refuse(set_aside, place_of(None, kube), configuration.refusal)
             if events is not None:
                 await _record(kube, obj, configuration.text, clock.wall(), set_aside)
             if events is not None and problem:
@@ -167,6 +182,10 @@ async def follow_source(
         await follow_config_map(kube, clock, configuration, events, set_aside)
 
 
+def _source(kube: Kube) -> str:
+    return f"{config_map_name(kube.lamina_namespace)}, {KEY}"
+
+
 def _load(text: str, source: str) -> Config:
     """The configuration in a text. Raises BadInput, also for a text on which `load` itself fails."""
     try:
@@ -178,10 +197,10 @@ def _load(text: str, source: str) -> Config:
         raise BadInput(f"{source} cannot be read: {type(error).__name__}: {error}") from error
 
 
-def _update(configuration: LiveConfiguration, config_map: Object) -> str:
+def _update(configuration: LiveConfiguration, config_map: Object, source: str) -> str:
     """Put the text in the ConfigMap into force. Returns why it is refused as a sentence, or nothing."""
     try:
-        return configuration.update(text_in(config_map), _SOURCE)
+        return configuration.update(text_in(config_map), source)
     except BadInput as problem:
         configuration.refusal = str(problem)
         return configuration.refusal
@@ -197,6 +216,6 @@ async def _record(kube: Kube, config_map: Object, text: str, now: float, set_asi
         return
     try:
         changed = {IN_FORCE: text, SINCE: rfc3339(now)}
-        await kube.patch(CONFIG_MAPS, NAME, {"metadata": {"annotations": changed}}, namespace=NAMESPACE)
+        await kube.patch(CONFIG_MAPS, NAME, {"metadata": {"annotations": changed}}, namespace=kube.lamina_namespace)
     except Outside as error:
-        set_aside.add("annotation", f"{NAMESPACE}/{NAME}", error)
+        set_aside.add("annotation", f"{kube.lamina_namespace}/{NAME}", error)

@@ -17,7 +17,6 @@ from lamina.configuration.text import DEFAULT, load
 from lamina.core.config import (
     CONFIG_MAP,
     CONFIG_MAP_KEY,
-    CONFIG_MAP_NAMESPACE,
     Config,
     NodeSettings,
 )
@@ -25,7 +24,6 @@ from lamina.core.config import (
 __all__ = [
     "CONFIG_MAP",
     "CONFIG_MAP_KEY",
-    "CONFIG_MAP_NAMESPACE",
     "DEFAULT",
     "Config",
     "NodeSettings",

@@ -9,17 +9,21 @@ from collections.abc import Mapping
 from typing import Any, NamedTuple
 
 from lamina.configuration.text import DEFAULT, load
-from lamina.core.config import CONFIG_MAP, CONFIG_MAP_KEY, CONFIG_MAP_NAMESPACE, Config
+from lamina.core.config import CONFIG_MAP, CONFIG_MAP_KEY, Config
 from lamina.errors import BadInput
 from lamina.name_hints import closest
 
-NAME = f"ConfigMap {CONFIG_MAP_NAMESPACE}/{CONFIG_MAP}"
 IN_FORCE = "lamina.dev/configuration-in-force"
 """The annotation with the text that was accepted last."""
 SINCE = "lamina.dev/configuration-in-force-since"
 """The annotation that says since when it is in force."""
 MAX_RECORDED = 128 * 1024
 """Bytes of a text that is recorded there; the annotations of an object may have 256 KiB."""
+
+
+def config_map_name(namespace: str) -> str:
+    """How sentences name the ConfigMap; without its namespace where a manifest leaves it open."""
+    return f"ConfigMap {namespace}/{CONFIG_MAP}" if namespace else f"ConfigMap {CONFIG_MAP}"
 
 
 def text_in(config_map: Mapping[str, Any]) -> str:
@@ -30,7 +34,7 @@ def text_in(config_map: Mapping[str, Any]) -> str:
         [] if CONFIG_MAP_KEY in data else others
     )
     if misspelled:
-        raise BadInput(f"{NAME}: unknown data key {misspelled[0]}; rename it to {CONFIG_MAP_KEY}")
+        raise BadInput(f"{_name(config_map)}: unknown data key {misspelled[0]}; rename it to {CONFIG_MAP_KEY}")
     return str(data.get(CONFIG_MAP_KEY, ""))
 
 
@@ -49,14 +53,15 @@ class TextInForce(NamedTuple):
 def in_force(config_map: Mapping[str, Any]) -> TextInForce:
     """The configuration in force; the default where the controller has accepted none."""
     annotations = (config_map.get("metadata") or {}).get("annotations") or {}
+    where = _name(config_map)
     recorded, since = annotations.get(IN_FORCE), annotations.get(SINCE, "")
     try:
         text = text_in(config_map)
-        return TextInForce(text, load(text, NAME), "", since if text == recorded else "")
+        return TextInForce(text, load(text, where), "", since if text == recorded else "")
     except BadInput as problem:
         refusal = str(problem)
     try:
-        return TextInForce("", DEFAULT, refusal) if recorded is None else _accepted(recorded, refusal, since)
+        return TextInForce("", DEFAULT, refusal) if recorded is None else _accepted(recorded, where, refusal, since)
     except BadInput:  # by an older release, or by hand
         return TextInForce("", DEFAULT, refusal)
 
@@ -66,5 +71,11 @@ def text_hash(text: str) -> str:
     return hashlib.sha256(text.encode()).hexdigest()[:12]
 
 
-def _accepted(text: str, refusal: str, since: str) -> TextInForce:
-    return TextInForce(text, load(text, NAME), refusal, since)
+def _accepted(text: str, where: str, refusal: str, since: str) -> TextInForce:
+    return TextInForce(text, load(text, where), refusal, since)
+
+
+def _name(config_map: Mapping[str, Any]) -> str:
+    metadata = config_map.get("metadata")
+    namespace = metadata.get("namespace") if isinstance(metadata, Mapping) else None
+    return config_map_name(namespace if isinstance(namespace, str) else "")

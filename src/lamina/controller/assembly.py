@@ -99,7 +99,7 @@ def assemble(
     watches = Watches(context, _reporter(background, events))
     election = LeaderElection(kube, clock, settings.identity or socket.gethostname())
     readiness = Readiness(watches, election)
-    certificates = CertificateStore(kube, clock, certificate_names(settings.admission_host))
+    certificates = CertificateStore(kube, clock, certificate_names(kube.lamina_namespace, settings.admission_host))
     extender_tls = _extender_tls(kube, clock, settings)
     evictor = Evictor(kube, events, readiness.ready)
     grantless = GrantlessHolders(context, evictor, watches)
@@ -255,7 +255,7 @@ def tasks_of(controller: Controller) -> list[Coroutine[Any, Any, None]]:
     """What runs until the controller stops, once it listens."""
     context, settings = controller.context, controller.settings
     kube, clock, configuration = context.kube, context.clock, context.configuration
-    address = client_config(settings.admission)
+    address = client_config(kube.lamina_namespace, settings.admission)
     registration = WebhookRegistration(
         kube, clock, configuration, controller.certificates, address, claims=settings.dra
     )

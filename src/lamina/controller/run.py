@@ -26,7 +26,9 @@ log = logging.getLogger(__name__)
 
 async def run(settings: ControllerSettings) -> None:
     """Serve until SIGTERM or SIGINT. Raises BadInput and Outside for what prevents the start."""
-    kube = await connect(settings.kubeconfig, context=settings.context, again_s=AGAIN_S)
+    kube = await connect(
+        settings.kubeconfig, context=settings.context, again_s=AGAIN_S, lamina_namespace=settings.namespace
+    )
     try:
         await serve(kube, SystemClock(), settings, stop_event())
     finally:

@@ -4,6 +4,7 @@ from pathlib import Path
 
 from msgspec import Struct
 
+from lamina.core.component_names import DEFAULT_NAMESPACE
 from lamina.dra.names import DRIVER
 from lamina.ports.listener import Address
 
@@ -14,8 +15,10 @@ class ControllerSettings(Struct, frozen=True, kw_only=True):
     kubeconfig: Path | None = None
     context: str = ""
     """The kubeconfig's context; empty for its current one."""
+    namespace: str = DEFAULT_NAMESPACE
+    """Where Lamina is installed."""
     config: Path | None = None
-    """A configuration file; without it the ConfigMap lamina-system/lamina is followed."""
+    """A configuration file; without it the ConfigMap `lamina` is followed."""
     extender: Address | None = None
     """Where the extender is served over TLS, to clients with a certificate; None for no such address."""
     extender_tls: Path | None = None
@@ -24,7 +27,7 @@ class ControllerSettings(Struct, frozen=True, kw_only=True):
     extender_http: Address | None = None
     """Where the extender is served over plain HTTP, to any client; None for no such address."""
     admission: Address | None = None
-    """Where the API server reaches admission directly; None for the Service lamina-system/lamina-admission."""
+    """Where the API server reaches admission directly; None for the Service `lamina-admission`."""
     metrics: Address | None = None
     """An additional address for probes and metrics, apart from the extender's; None for no such address."""
     protect_metrics: bool = False

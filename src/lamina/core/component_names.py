@@ -10,7 +10,8 @@ API_VERSION: Final = "lamina.dev/v1alpha1"
 SITE: Final = "https://lamina.dev/docs"
 """The address of the documentation, without a slash at its end."""
 
-NAMESPACE = "lamina-system"
+DEFAULT_NAMESPACE = "lamina-system"
+"""Where Lamina is installed, unless the installation names another namespace."""
 LEADER_LEASE, TURNS_LEASE = "lamina-controller", "lamina-turns"
 LEADER_LABEL = "lamina.dev/leader"
 """What the Service of the extender selects the leader by."""
@@ -20,8 +21,6 @@ WEBHOOKS = "lamina.dev"
 ADMISSION_SERVICE, ADMISSION_SECRET = "lamina-admission", "lamina-admission"
 
 EXTENDER_SECRET, EXTENDER_CLIENT_SECRET = "lamina-extender", "lamina-extender-client"
-EXTENDER_NAME = f"lamina-controller.{NAMESPACE}.svc"
-"""The name in the extender's certificate, whatever the address by which a client reaches it."""
 CERTIFICATE_FILE, KEY_FILE, AUTHORITY_FILE = "tls.crt", "tls.key", "ca.crt"
 """The names of files in a directory, as Secrets of the type kubernetes.io/tls have them."""
 
@@ -35,3 +34,8 @@ def documentation(page: str) -> str:
     """The address of a page of docs/ on the site, such as how-to/alerts.md or how-to/alerts.md#laminanoleader."""
     path, hash_, anchor = page.partition("#")
     return f"{SITE}/{path.removesuffix('.md').removesuffix('/index')}/{hash_}{anchor}"
+
+
+def extender_name(namespace: str) -> str:
+    """The name in the extender's certificate, whatever the address by which a client reaches it."""
+    return f"lamina-controller.{namespace}.svc"

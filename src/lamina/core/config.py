@@ -1,4 +1,4 @@
-"""The configuration of a cluster: what is written in a file or in the ConfigMap lamina-system/lamina, and what the code
+"""The configuration of a cluster: what is written in a file or in the ConfigMap `lamina`, and what the code
 uses.
 
     apiVersion: lamina.dev/v1alpha1
@@ -45,8 +45,8 @@ from lamina.core.sharing import TimeSlice
 S = TypeVar("S", bound=Struct)
 
 KIND: Final = "Configuration"
-CONFIG_MAP_NAMESPACE, CONFIG_MAP, CONFIG_MAP_KEY = "lamina-system", "lamina", "lamina.yaml"
-"""Where a cluster keeps its configuration."""
+CONFIG_MAP, CONFIG_MAP_KEY = "lamina", "lamina.yaml"
+"""Where a cluster keeps its configuration, in Lamina's namespace."""
 
 
 class NodeSettings(Struct, frozen=True, kw_only=True):

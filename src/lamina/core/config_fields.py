@@ -256,7 +256,7 @@ class Admission(Group, frozen=True, kw_only=True):
         doc(
             "Whether NVIDIA_VISIBLE_DEVICES=none is set in containers that request no GPU, and other ways to name "
             "GPUs are refused. Without it, images that ask NVIDIA's runtime for all GPUs see them. kube-system, "
-            "lamina-system and namespaces with the label `lamina.dev/webhook=ignore` are exempt.",
+            "Lamina's namespace and namespaces with the label `lamina.dev/webhook=ignore` are exempt.",
             reason="Changing pods that request no GPU is opt-in.",
         ),
     ] = False

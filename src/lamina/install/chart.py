@@ -14,7 +14,7 @@ import yaml
 
 from lamina import __version__
 from lamina.configuration import CONFIG_MAP
-from lamina.core.component_names import NAMESPACE, SITE
+from lamina.core.component_names import DEFAULT_NAMESPACE, SITE
 from lamina.core.definitions import custom_resource_definitions
 from lamina.install.names import labels
 from lamina.install.templates import render
@@ -41,13 +41,16 @@ def chart_version(version: str) -> str:
     return re.sub(r"\.?(dev|rc)(\d+)", r"-\1.\2", version)
 
 
-def namespace() -> Object:
-    """The namespace of Lamina. Agents mount host directories, which needs the privileged pod security standard."""
+def namespace_object(name: str, *, of_others: bool = False) -> Object:
+    """The namespace of Lamina. Agents mount host directories, which needs the privileged pod security standard.
+
+    One of others does not get the label by which an uninstallation knows that it may delete it.
+    """
     security = {f"pod-security.kubernetes.io/{mode}": "privileged" for mode in ("enforce", "audit", "warn")}
     return {
         "apiVersion": "v1",
         "kind": "Namespace",
-        "metadata": {"name": NAMESPACE, "labels": labels() | security},
+        "metadata": {"name": name, "labels": ({} if of_others else labels()) | security},
     }
 
 
@@ -56,14 +59,16 @@ def definitions() -> list[Object]:
     return [crd | {"metadata": crd["metadata"] | {"labels": labels()}} for crd in custom_resource_definitions()]
 
 
-def objects(values: Mapping[str, Any], version: Version, own: str = __version__) -> list[Object]:
+def objects(
+    values: Mapping[str, Any], version: Version, own: str = __version__, *, namespace: str = DEFAULT_NAMESPACE
+) -> list[Object]:
     """All objects but the namespace and the CRDs, those that make pods last. `values` are plain data, and `own` is
     Lamina's version."""
     files = chart()
     data = {
         "Values": values,
         "Chart": {"Name": "lamina", "Version": chart_version(own), "AppVersion": own, "Home": SITE},
-        "Release": {"Name": "lamina", "Namespace": NAMESPACE, "Service": "lamina"},
+        "Release": {"Name": "lamina", "Namespace": namespace, "Service": "lamina"},
         "Capabilities": {"KubeVersion": {"Version": "v" + ".".join(map(str, version))}},
         "Files": {"Get": files.__getitem__},
     }

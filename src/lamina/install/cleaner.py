@@ -10,7 +10,6 @@ from collections.abc import Iterable, Mapping
 from pathlib import PurePosixPath
 from typing import Any
 
-from lamina.core.component_names import NAMESPACE
 from lamina.install.names import AGENT, chosen, labels
 from lamina.ports.kube import Object
 
@@ -78,7 +77,7 @@ def cleaner(agents: Object, *, also: Iterable[str] = ()) -> Object:
     selected = {**agents["spec"]["selector"]["matchLabels"], **chosen(CLEANER)}
     name = agents["metadata"]["name"].replace(AGENT, CLEANER)
     return {
-        "metadata": {"name": name, "namespace": NAMESPACE, "labels": labels(CLEANER)},
+        "metadata": {"name": name, "namespace": agents["metadata"]["namespace"], "labels": labels(CLEANER)},
         "spec": {
             "selector": {"matchLabels": selected},
             "template": {"metadata": {"labels": selected}, "spec": pod},

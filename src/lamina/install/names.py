@@ -2,8 +2,12 @@
 
 PART_OF = {"app.kubernetes.io/part-of": "lamina"}
 COMPONENT = "app.kubernetes.io/component"
+INSTANCE, MANAGER = "app.kubernetes.io/instance", "app.kubernetes.io/managed-by"
+"""The labels with the name of Helm's release, and with the program that installed it."""
 CONTROLLER, SCHEDULER, AGENT, MPS = "lamina-controller", "lamina-scheduler", "lamina-agent", "lamina-mps"
 DASHBOARD = "lamina-dashboard"
+TEST = "lamina-test"
+"""The pod of `helm test`."""
 METRICS_PORT = 9394
 """Of agents."""
 

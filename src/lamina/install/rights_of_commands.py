@@ -1,8 +1,15 @@
 """The least rights with which commands work that read or change a cluster, for the roles of people."""
 
 from lamina.configuration import CONFIG_MAP
-from lamina.core.component_names import ADMISSION_SECRET, EXTENDER_CLIENT_SECRET, EXTENDER_SECRET, WEBHOOKS
+from lamina.core.component_names import (
+    ADMISSION_SECRET,
+    DEFAULT_NAMESPACE,
+    EXTENDER_CLIENT_SECRET,
+    EXTENDER_SECRET,
+    WEBHOOKS,
+)
 from lamina.core.definitions import custom_resource_definitions
+from lamina.install.names import CONTROLLER
 from lamina.install.rights import Rule
 
 _WEBHOOKS = "mutatingwebhookconfigurations.admissionregistration.k8s.io"
@@ -14,6 +21,14 @@ READER = (
     Rule("inventories.lamina.dev", "list"),
     Rule("resourcequotas", "list"),
     Rule("configmaps", "get", (CONFIG_MAP,), "in Lamina's namespace"),
+)
+FOUND = (
+    Rule(
+        "clusterrolebindings.rbac.authorization.k8s.io",
+        "get",
+        (CONTROLLER,),
+        f"where Lamina is installed; without it, {DEFAULT_NAMESPACE} or what `--lamina-namespace` says",
+    ),
 )
 METRICS = (
     Rule("pods/proxy", "get", why="what GPUs use, from the pods of agents in Lamina's namespace; `-` without it"),
@@ -126,6 +141,7 @@ def _merged(*parts: tuple[Rule, ...]) -> tuple[Rule, ...]:
 
 SEEN = _merged(
     READER,
+    FOUND,
     REFUSALS,
     WORKLOADS,
     NAMED,
@@ -141,6 +157,7 @@ SEEN = _merged(
 """Of the cluster role `lamina-view`: all commands that only read. `pods/proxy` is not among them, because it reaches
 every port of every pod; without it, the amounts that GPUs use are not known."""
 OF_COMMANDS: dict[str, tuple[Rule, ...]] = {
+    "all of these": FOUND,
     "gpus, top, pods, why, fits, quotas, cost, advise defrag, advise shares, advise idle": READER,
     "gpus, top, pods, cost, advise shares, advise idle, in addition to the first": METRICS,
     "gpus --selector, in addition to the first": NODE_LABELS,

@@ -6,18 +6,17 @@ from lamina.configuration import Config
 from lamina.core.component_names import (
     AUTHORITY_FILE,
     CERTIFICATE_FILE,
-    EXTENDER_NAME,
+    DEFAULT_NAMESPACE,
     FILTER_TO_BEST,
     KEY_FILE,
-    NAMESPACE,
     PRIORITIZE_WITHOUT_GPUS,
+    extender_name,
 )
 from lamina.dialects import DEFAULT_SCHEDULER, resource_names, scheduler_names
 from lamina.install.versions import Version
 
 _FORMATS = (((1, 25), "v1"), ((1, 23), "v1beta3"), ((1, 22), "v1beta2"), ((1, 19), "v1beta1"))
 """The first version of kube-scheduler that reads each format."""
-EXTENDER_URL = f"https://{EXTENDER_NAME}:8445"
 EXTENDER_CERTIFICATES = "/etc/lamina-extender-tls"
 """The directory of kube-scheduler's client certificate."""
 _LEASE = "lamina-scheduler"
@@ -31,11 +30,18 @@ _OVERRULING = ("NodeResourcesBalancedAllocation", "ImageLocality")
 """Scores that no pod asks for, and that are large enough to overrule the policy."""
 
 
+def extender_url(namespace: str) -> str:
+    """The URL of the controller's Service in Lamina's namespace."""
+    return f"https://{extender_name(namespace)}:8445"
+
+
 class ExtenderAccess(NamedTuple):
     """How kube-scheduler reaches the extender. `tls` is the directory of its client certificate, for https."""
 
     url: str
     tls: str
+    namespace: str = DEFAULT_NAMESPACE
+    """Of Lamina, and so of the name in the extender's certificate."""
 
     @property
     def is_plain(self) -> bool:
@@ -59,7 +65,7 @@ def scheduler_config(
             "leaderElect": True,
             "resourceLock": "leases",
             "resourceName": _LEASE,
-            "resourceNamespace": NAMESPACE,
+            "resourceNamespace": access.namespace,
         },
         "profiles": [{"schedulerName": name, **_scoring(version)} for name in names],
         "extenders": [
@@ -114,11 +120,13 @@ def _extender_for_pods_without_gpus(access: ExtenderAccess, weight: int) -> dict
 
 
 def _reached(access: ExtenderAccess) -> dict[str, Any]:
-    return {"urlPrefix": access.url, **({} if access.is_plain else _tls(access.tls)), "nodeCacheCapable": True}
+    return {"urlPrefix": access.url, **({} if access.is_plain else _tls(access)), "nodeCacheCapable": True}
 
 
-def _tls(directory: str) -> dict[str, Any]:
+def _tls(access: ExtenderAccess) -> dict[str, Any]:
     files = {"caFile": AUTHORITY_FILE, "certFile": CERTIFICATE_FILE, "keyFile": KEY_FILE}
     # The certificate has this name, whatever the address is by which the extender is reached.
-    names = {"serverName": EXTENDER_NAME} | {key: f"{directory}/{file}" for key, file in files.items()}
+    names = {"serverName": extender_name(access.namespace)} | {
+        key: f"{access.tls}/{file}" for key, file in files.items()
+    }
     return {"enableHTTPS": True, "tlsConfig": names}

@@ -58,7 +58,7 @@ Labels = Annotated[dict[str, str], Meta(description='labels and values, both as 
 LogLevel = Annotated[
     str, Meta(pattern="^(DEBUG|INFO|WARNING|ERROR)$", description="DEBUG, INFO, WARNING or ERROR")
 ]  # fmt: skip
-Url = Annotated[str, Meta(pattern="^https?://.+", description="an address such as https://10.96.0.20:8445")]
+Url = Annotated[str, Meta(pattern="^(https?://.+)?$", description="an address such as https://10.96.0.20:8445")]
 
 
 def asks(cpu: str, memory: str, limit: str) -> dict[str, Any]:

@@ -19,7 +19,6 @@ from lamina.core.component_names import SITE, documentation
 from lamina.errors import BadInput
 from lamina.install.agent_values import Agent, DraValues, MpsValues
 from lamina.install.names import SCHEDULER, chosen
-from lamina.install.scheduler_config import EXTENDER_URL, ExtenderAccess
 from lamina.install.value_types import (
     Component,
     Count,
@@ -149,8 +148,12 @@ class SchedulerValues(ReplicatedComponent, frozen=True, kw_only=True, forbid_unk
     priorityClassName: PriorityClass = CLUSTER_CRITICAL
     image: SchedulerImage = SchedulerImage()
     extenderUrl: Annotated[
-        Url, Meta(title="URL of the extender. Use an IP address if the nodes cannot resolve Service names")
-    ] = EXTENDER_URL
+        Url,
+        Meta(
+            title="URL of the extender, such as one with an IP address if the nodes cannot resolve Service names. "
+            "Empty means the Service of the controller"
+        ),
+    ] = ""
     extenderTlsSecret: Annotated[
         Name,
         Meta(
@@ -320,7 +323,7 @@ def image_problem() -> str:
 def _check_extender(values: Values) -> None:
     """Raises BadInput where the scheduler could not reach the extender."""
     controller, scheduler = values.controller, values.scheduler
-    if ExtenderAccess(scheduler.extenderUrl, "").is_plain and not controller.extenderHttp:
+    if scheduler.extenderUrl.startswith("http://") and not controller.extenderHttp:
         raise BadInput(
             f"the value scheduler.extenderUrl must begin with https://, got {scheduler.extenderUrl}; for plain HTTP, "
             "set controller.extenderHttp to true"

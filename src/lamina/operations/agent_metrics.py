@@ -7,7 +7,6 @@ leaves its node without figures; everything else is known without it.
 import asyncio
 from collections.abc import Callable, Iterable
 
-from lamina.core.component_names import NAMESPACE
 from lamina.errors import Outside
 from lamina.install.names import AGENT, METRICS_PORT, chosen
 from lamina.ports.kube import NODES, PODS, Object, ProxiedKube
@@ -33,12 +32,12 @@ async def read_pages(
     Returns the nodes whose agents did not answer with a page that can be read, each with the reason. Where none of the
     first ones answers, as behind a network policy, the others are not asked: each would take its time.
     """
-    agents, turns = _agents(pods), asyncio.Semaphore(AT_ONCE)
+    agents, turns = _agents(pods, kube.lamina_namespace), asyncio.Semaphore(AT_ONCE)
     silent: dict[str, str] = {}
     answered: set[str] = set()
 
     async def ask(node: str) -> None:
-        resource, name, namespace = (PODS, agents[node], NAMESPACE) if node in agents else (NODES, node, "")
+        resource, name, namespace = (PODS, agents[node], kube.lamina_namespace) if node in agents else (NODES, node, "")
         try:
             async with turns:
                 if not answered and len(silent) >= AT_ONCE:
@@ -56,13 +55,13 @@ async def read_pages(
     return silent
 
 
-def _agents(pods: Iterable[Object]) -> dict[str, str]:
+def _agents(pods: Iterable[Object], namespace: str) -> dict[str, str]:
     """The pod of the agent on each node. A lab, and nodes where people start the agent themselves, have none."""
     labels = chosen(AGENT).items()
     return {
         pod["spec"]["nodeName"]: pod["metadata"]["name"]
         for pod in pods
-        if pod["metadata"].get("namespace") == NAMESPACE
+        if pod["metadata"].get("namespace") == namespace
         and labels <= (pod["metadata"].get("labels") or {}).items()
         and pod["spec"].get("nodeName")
         and (pod.get("status") or {}).get("phase") == "Running"

@@ -1,21 +1,40 @@
-"""What `lamina install` has to know about a cluster: its version, and the configuration that it has."""
+"""Where Lamina is installed in a cluster, and what else `lamina install` has to know: the version of the cluster, whose
+the namespace is, and the configuration that it has.
+
+The record of an installation is the binding by which its controller has its rights: no installation works without it,
+and a cluster has one. The label of Lamina on a namespace says that `lamina install` created that.
+"""
 
 from collections.abc import Mapping
 from typing import Any, NamedTuple
 
-from lamina.configuration import CONFIG_MAP, CONFIG_MAP_KEY, CONFIG_MAP_NAMESPACE
+from lamina.configuration import CONFIG_MAP, CONFIG_MAP_KEY
+from lamina.configuration.config_map import config_map_name
 from lamina.configuration.yaml_documents import load_mapping
+from lamina.core.component_names import DEFAULT_NAMESPACE
 from lamina.errors import BadInput
-from lamina.ports.kube import CONFIG_MAPS, ConnectedKube, NotFound
-
-_WHERE = f"ConfigMap {CONFIG_MAP_NAMESPACE}/{CONFIG_MAP}"
+from lamina.install.names import CONTROLLER, PART_OF, labels
+from lamina.ports.kube import (
+    CLUSTER_ROLE_BINDINGS,
+    CLUSTER_ROLES,
+    CONFIG_MAPS,
+    NAMESPACES,
+    ConnectedKube,
+    Kube,
+    NotFound,
+    Object,
+)
 
 
 class InstalledCluster(NamedTuple):
     version: str
     """As Kubernetes tags it."""
-    configuration: str | None
+    configuration: str | None = None
     """The text of the ConfigMap; None where Lamina is not installed."""
+    namespace: str = DEFAULT_NAMESPACE
+    """Where to install Lamina."""
+    made_by_others: bool = False
+    """Whether the namespace exists already, and not for Lamina alone."""
 
 
 class ConfigurationChange(NamedTuple):
@@ -26,25 +45,69 @@ class ConfigurationChange(NamedTuple):
     warning: str
 
 
-async def read_installed(kube: ConnectedKube) -> InstalledCluster:
-    """Raises Outside."""
-    version = str((await kube.version())["gitVersion"])
+def installation_record(namespace: str) -> Object:
+    """The record, as the chart has it."""
+    return {
+        "metadata": {"name": CONTROLLER, "labels": labels(CONTROLLER)},
+        "roleRef": {"apiGroup": CLUSTER_ROLES.group, "kind": CLUSTER_ROLES.kind, "name": CONTROLLER},
+        "subjects": [{"kind": "ServiceAccount", "name": CONTROLLER, "namespace": namespace}],
+    }
+
+
+async def installed_namespace(kube: Kube) -> str | None:
+    """The namespace of the installation; None where there is none, as in a lab. Raises Outside."""
     try:
-        found = await kube.get(CONFIG_MAPS, CONFIG_MAP, namespace=CONFIG_MAP_NAMESPACE)
+        binding = await kube.get(CLUSTER_ROLE_BINDINGS, CONTROLLER)
     except NotFound:
-        return InstalledCluster(version, None)
-    return InstalledCluster(version, str((found.get("data") or {}).get(CONFIG_MAP_KEY, "")))
+        return None
+    subjects = [each for each in binding.get("subjects") or () if each.get("name") == CONTROLLER]
+    return subjects[0].get("namespace") if subjects and is_ours(binding) else None
 
 
-def configuration_change(config: Mapping[str, Any], text: str | None) -> ConfigurationChange:
-    """What values with this configuration do to a cluster with this text.
+async def read_installed(kube: ConnectedKube, namespace: str) -> InstalledCluster:
+    """What there is. `namespace` is where to install; empty for where Lamina is, or the default.
+
+    Raises BadInput where Lamina is in another namespace, and Outside.
+    """
+    found = await installed_namespace(kube)
+    if found and namespace and found != namespace:
+        raise BadInput(
+            f"Lamina is installed in the namespace {found} already, and a cluster has one installation; "
+            f"use --namespace {found}, or run `lamina uninstall` first"
+        )
+    namespace = namespace or found or DEFAULT_NAMESPACE
+    version = str((await kube.version())["gitVersion"])
+    others = await _is_of_others(kube, namespace)
+    try:
+        config_map = await kube.get(CONFIG_MAPS, CONFIG_MAP, namespace=namespace)
+    except NotFound:
+        return InstalledCluster(version, None, namespace, others)
+    text = str((config_map.get("data") or {}).get(CONFIG_MAP_KEY, ""))
+    return InstalledCluster(version, text, namespace, others)
+
+
+def is_ours(obj: Object) -> bool:
+    """Whether an object has the label of Lamina's."""
+    return PART_OF.items() <= (obj["metadata"].get("labels") or {}).items()
+
+
+async def _is_of_others(kube: Kube, namespace: str) -> bool:
+    try:
+        return not is_ours(await kube.get(NAMESPACES, namespace))
+    except NotFound:
+        return False
+
+
+def configuration_change(config: Mapping[str, Any], cluster: InstalledCluster) -> ConfigurationChange:
+    """What values with this configuration do to the configuration of a cluster.
 
     A text that was edited in the cluster stays where the values have no configuration.
     """
+    where, text = config_map_name(cluster.namespace), cluster.configuration
     if text is None:
         return ConfigurationChange(False, "")
     try:
-        live = load_mapping(text, _WHERE)
+        live = load_mapping(text, where)
     except BadInput:
         live = None
     if live == config:
@@ -52,12 +115,12 @@ def configuration_change(config: Mapping[str, Any], text: str | None) -> Configu
     if not config:
         return ConfigurationChange(
             True,
-            f"{_WHERE} is left out and stays as it is, because the values have no config; "
+            f"{where} is left out and stays as it is, because the values have no config; "
             "to replace it, set config or edit it with kubectl",
         )
     keys = "" if live is None else f" in {', '.join(_different(config, live))}"
     return ConfigurationChange(
-        False, f"{_WHERE} is replaced, and differs from the values{keys}; `lamina config show` prints what it has"
+        False, f"{where} is replaced, and differs from the values{keys}; `lamina config show` prints what it has"
     )
 
 

@@ -5,7 +5,7 @@ from collections.abc import Callable, Iterable, Mapping, Set
 from msgspec import Struct
 
 from lamina.agent.mig.label_partitioner import FAILED, LABEL, NOT_APPLIED, PENDING, STATE
-from lamina.configuration import CONFIG_MAP_NAMESPACE, mig_parted
+from lamina.configuration import mig_parted
 from lamina.configuration.mig_parted import CONFIG_MAP, CONFIG_MAP_KEY
 from lamina.core.cards import card as gpu_card
 from lamina.core.gpus import MigDeviceCount
@@ -195,9 +195,9 @@ async def _check(kube: Kube, node: str, configuration: str) -> None:
         return
     names = mig_parted.standard_names(cards)
     try:
-        file = await kube.get(CONFIG_MAPS, CONFIG_MAP, namespace=CONFIG_MAP_NAMESPACE)
+        file = await kube.get(CONFIG_MAPS, CONFIG_MAP, namespace=kube.lamina_namespace)
         text = str((file.get("data") or {}).get(CONFIG_MAP_KEY, ""))
-        names = {*mig_parted.load(text, f"ConfigMap {CONFIG_MAP_NAMESPACE}/{CONFIG_MAP}"), *names}
+        names = {*mig_parted.load(text, f"ConfigMap {kube.lamina_namespace}/{CONFIG_MAP}"), *names}
     except NotFound:
         pass
     if configuration not in names:

@@ -13,7 +13,7 @@ from lamina import configuration
 from lamina.agent.compat.node_watch import observed_node
 from lamina.agent.compat.reconciler import CompatMetadata, maintained_resources, metadata_patch, status_patch
 from lamina.config_source.live import config_map_object
-from lamina.configuration import CONFIG_MAP, CONFIG_MAP_KEY, CONFIG_MAP_NAMESPACE, Config
+from lamina.configuration import CONFIG_MAP, CONFIG_MAP_KEY, Config
 from lamina.configuration.config_map import text_in
 from lamina.configuration.yaml_documents import load_mapping
 from lamina.core.component_names import ADMISSION_SECRET, EXTENDER_CLIENT_SECRET, EXTENDER_SECRET, WEBHOOKS
@@ -84,9 +84,9 @@ class Reset:
     async def _disable(self) -> None:
         present = await config_map_object(self._kube)
         if present is None:
-            meta = {"name": CONFIG_MAP, "namespace": CONFIG_MAP_NAMESPACE}
+            meta = {"name": CONFIG_MAP, "namespace": self._kube.lamina_namespace}
             created = {"metadata": meta, "data": {CONFIG_MAP_KEY: disabled("")}}
-            await self._kube.create(CONFIG_MAPS, created, namespace=CONFIG_MAP_NAMESPACE)
+            await self._kube.create(CONFIG_MAPS, created, namespace=self._kube.lamina_namespace)
             return
         data: dict[str, str | None] = {}
         try:
@@ -95,7 +95,7 @@ class Reset:
             data = dict.fromkeys(present.get("data") or (), None)
             data[CONFIG_MAP_KEY] = disabled("")
         body: Object = {"data": data}
-        await self._kube.patch(CONFIG_MAPS, CONFIG_MAP, body, namespace=CONFIG_MAP_NAMESPACE)
+        await self._kube.patch(CONFIG_MAPS, CONFIG_MAP, body, namespace=self._kube.lamina_namespace)
 
     async def _wait(self) -> tuple[list[str], list[str]]:
         """Wait. Returns the nodes whose agents still offer GPUs or run MPS daemons, and what those left behind."""
@@ -145,14 +145,14 @@ class Reset:
     async def remove_all(self) -> None:
         """Remove the configuration, the certificates, the Leases and the CRDs. Raises Outside."""
         for secret in (ADMISSION_SECRET, EXTENDER_SECRET, EXTENDER_CLIENT_SECRET):
-            await self._remove(SECRETS, secret, CONFIG_MAP_NAMESPACE)
-        for lease in (await self._kube.list(LEASES, namespace=CONFIG_MAP_NAMESPACE)).items:
+            await self._remove(SECRETS, secret, self._kube.lamina_namespace)
+        for lease in (await self._kube.list(LEASES, namespace=self._kube.lamina_namespace)).items:
             name = lease["metadata"]["name"]
-            if name in ("lamina-controller", "lamina-turns", "lamina-defrag"):
-                await self._remove(LEASES, name, CONFIG_MAP_NAMESPACE)
+            if name in ("lamina-controller", "lamina-turns", "lamina-defrag", "lamina-scheduler"):
+                await self._remove(LEASES, name, self._kube.lamina_namespace)
         for definition in custom_resource_definitions():
             await self._remove(CUSTOM_RESOURCE_DEFINITIONS, definition["metadata"]["name"])
-        await self._remove(CONFIG_MAPS, CONFIG_MAP, CONFIG_MAP_NAMESPACE)
+        await self._remove(CONFIG_MAPS, CONFIG_MAP, self._kube.lamina_namespace)
 
     async def _remove(self, resource: Resource, name: str, namespace: str = "") -> None:
         try:

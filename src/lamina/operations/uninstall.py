@@ -2,20 +2,26 @@
 of the objects may be gone.
 
 What acts goes first: agents and controller are disabled, the webhook goes, then the deployments that would write any
-of it again. Then nodes are cleaned, which needs Lamina's image once more, and finally everything else is removed.
+of it again. Then nodes are cleaned, which needs Lamina's image once more, and finally everything else is removed. The
+record of the installation goes last, because a repeated uninstallation finds the namespace by it.
+
+A namespace is deleted if it was created for Lamina and has nothing of others. Any other one is only left without
+Lamina's objects.
 """
 
 from collections.abc import AsyncIterator, Awaitable, Callable
 
 from lamina import configuration
 from lamina.configuration import Config
-from lamina.core.component_names import NAMESPACE, WEBHOOKS
+from lamina.core.component_names import WEBHOOKS
 from lamina.core.definitions import custom_resource_definitions
 from lamina.dialects import resource_names
 from lamina.errors import BadInput
 from lamina.install.cleaner import CLEANER, cleaner
-from lamina.install.names import AGENT, CONTROLLER, MPS, PART_OF, SCHEDULER, chosen
+from lamina.install.names import AGENT, CONTROLLER, INSTANCE, MANAGER, MPS, PART_OF, SCHEDULER, TEST, chosen
 from lamina.ledger.ledger import Ledger
+from lamina.operations.installed import is_ours
+from lamina.operations.namespace_content import WITHIN, objects_of_others
 from lamina.operations.reset import Reset, refuse_users
 from lamina.ports.clock import Clock
 from lamina.ports.kube import (
@@ -33,6 +39,7 @@ from lamina.ports.kube import (
     PODS,
     ROLE_BINDINGS,
     ROLES,
+    SECRETS,
     SECURITY_CONTEXT_CONSTRAINTS,
     Kube,
     NotFound,
@@ -69,11 +76,14 @@ class Uninstall:
 
     def __init__(self, kube: Kube, clock: Clock, *, patience_s: float) -> None:
         self._kube = kube
+        self._namespace = kube.lamina_namespace
         self._clock = clock
         self._patience_s = patience_s
         self._reset = Reset(kube, clock, patience_s=patience_s)
         self._config: Config = configuration.DEFAULT
         self._not_cleaned: list[str] = []
+        self._kept = ""
+        """Why the namespace stays."""
 
     async def run(self, *, force: bool, kubelets: bool) -> AsyncIterator[str]:
         """Yields a sentence after each step. Raises BadInput while pods use GPUs, and names them; Outside."""
@@ -82,11 +92,11 @@ class Uninstall:
         await self._refuse_lab()
         if not force:
             refuse_users(cluster, "uninstall again, or use --force")
-        if installed and await self._present(NAMESPACES, NAMESPACE):
+        if installed and await self._present(NAMESPACES, self._namespace):
             async for step in self._reset.withdraw(cluster.config):
                 yield step
         for part in (CONTROLLER, SCHEDULER):
-            await self._remove(DEPLOYMENTS, part, NAMESPACE)
+            await self._remove(DEPLOYMENTS, part, self._namespace)
             await self._until(lambda part=part: self._no_pods(part))  # type: ignore[misc]
         await self._remove(MUTATING_WEBHOOKS, WEBHOOKS)
         yield "Removed the controller, the scheduler and the webhook."
@@ -95,14 +105,44 @@ class Uninstall:
         await self._reset.clean(self._config)
         for resource in _OUTSIDE_NAMESPACE:
             await self._remove_ours(resource)
-        for definition in custom_resource_definitions():
-            await self._remove(CUSTOM_RESOURCE_DEFINITIONS, definition["metadata"]["name"])
-        await self._remove(NAMESPACES, NAMESPACE)
-        gone = await self._until(self._no_namespace)
-        yield f"Removed service accounts, roles and CRDs; the namespace is {'gone' if gone else 'still terminating'}."
+        yield f"Removed service accounts, roles and CRDs; {await self._remove_namespace()}."
+        await self._remove(CLUSTER_ROLE_BINDINGS, CONTROLLER)
         if kubelets and await self._counting():
             yield "Waiting for kubelets to drop the resources, which takes them five minutes."
             await self._until_forgotten()
+
+    async def _remove_namespace(self) -> str:
+        """Remove everything of ours in it, and itself if it is ours. Returns what became of it."""
+        release = await self._release()
+        for resource in WITHIN:
+            await self._remove_ours(resource, self._namespace)
+        await self._remove(PODS, TEST, self._namespace)
+        for record in await self._listed(SECRETS, f"owner=helm,name={release}", self._namespace) if release else ():
+            await self._remove(SECRETS, record["metadata"]["name"], self._namespace)
+        await self._reset.remove_all()
+        try:
+            namespace = await self._kube.get(NAMESPACES, self._namespace)
+        except NotFound:
+            return "the namespace is gone"
+        others = await objects_of_others(self._kube, self._namespace)
+        if others:
+            self._kept = f"it has objects of others: {', '.join(others)}"
+        elif not is_ours(namespace):
+            self._kept = "it was not created for Lamina"
+        if self._kept:
+            return f"the namespace {self._namespace} stays, because {self._kept}"
+        await self._remove(NAMESPACES, self._namespace)
+        gone = await self._until(self._no_namespace)
+        return f"the namespace is {'gone' if gone else 'still terminating'}"
+
+    async def _release(self) -> str:
+        """The name of Helm's release; empty where Lamina was not installed by Helm."""
+        try:
+            record = await self._kube.get(CLUSTER_ROLE_BINDINGS, CONTROLLER)
+        except NotFound:
+            return ""
+        labels = record["metadata"].get("labels") or {}
+        return str(labels[INSTANCE]) if labels.get(MANAGER) == "Helm" and INSTANCE in labels else ""
 
     async def _refuse_lab(self) -> None:
         """Raises BadInput for a lab, whose Lamina is not installed from manifests."""
@@ -114,11 +154,15 @@ class Uninstall:
     async def left(self) -> list[str]:
         """What an installation created and still exists."""
         names = [definition["metadata"]["name"] for definition in custom_resource_definitions()]
-        wanted = [(NAMESPACES, NAMESPACE), (MUTATING_WEBHOOKS, WEBHOOKS)]
+        wanted = [] if self._kept else [(NAMESPACES, self._namespace)]
+        wanted += [(MUTATING_WEBHOOKS, WEBHOOKS), (CLUSTER_ROLE_BINDINGS, CONTROLLER)]
         wanted += [(CUSTOM_RESOURCE_DEFINITIONS, name) for name in names]
         found = [f"{resource.kind} {name}" for resource, name in wanted if await self._present(resource, name)]
         for resource in _OUTSIDE_NAMESPACE:
             found += [f"{resource.kind} {each['metadata']['name']}" for each in await self._ours(resource)]
+        for resource in WITHIN if self._kept else ():
+            left = await self._ours(resource, self._namespace)
+            found += [f"{resource.kind} {each['metadata']['name']}" for each in left]
         found += [f"{amount} on node {node}" for node, amount in await self._counting()]
         found += [f"files of the agent on node {node}" for node in self._not_cleaned]
         found += [f"on node {sentence}" for sentence in self._reset.undone]
@@ -143,16 +187,16 @@ class Uninstall:
         for each in agents:
             also = await self._reset.left() if each["metadata"]["name"] == AGENT else ()
             manifest = cleaner(each, also=also)
-            await self._remove(DAEMON_SETS, manifest["metadata"]["name"], NAMESPACE)
-            await self._kube.create(DAEMON_SETS, manifest, namespace=NAMESPACE)
-            await self._remove(DAEMON_SETS, each["metadata"]["name"], NAMESPACE)
-        await self._remove(DAEMON_SETS, MPS, NAMESPACE)
+            await self._remove(DAEMON_SETS, manifest["metadata"]["name"], self._namespace)
+            await self._kube.create(DAEMON_SETS, manifest, namespace=self._namespace)
+            await self._remove(DAEMON_SETS, each["metadata"]["name"], self._namespace)
+        await self._remove(DAEMON_SETS, MPS, self._namespace)
         cleaned = await self._until(self._all_clean)
         self._not_cleaned = [] if cleaned else await self._dirty() or ["nodes without a cleaner pod"]
         # The last agent may have ended a moment ago; the cleaner's next round removes what it wrote.
         await self._clock.sleep(2 * ROUND_S)
         for each in await self._daemon_sets(CLEANER):
-            await self._remove(DAEMON_SETS, each["metadata"]["name"], NAMESPACE)
+            await self._remove(DAEMON_SETS, each["metadata"]["name"], self._namespace)
         await self._until(lambda: self._no_pods(CLEANER))
         if cleaned:
             return "Removed the agents and their files on nodes."
@@ -164,17 +208,17 @@ class Uninstall:
 
     async def _daemon_sets(self, part: str) -> list[Object]:
         """One, and one for each pool of nodes."""
-        return list((await self._kube.list(DAEMON_SETS, namespace=NAMESPACE, labels=_selecting(part))).items)
+        return list((await self._kube.list(DAEMON_SETS, namespace=self._namespace, labels=_selecting(part))).items)
 
     async def _dirty(self) -> list[str]:
-        pods = (await self._kube.list(PODS, namespace=NAMESPACE, labels=_selecting(CLEANER))).items
+        pods = (await self._kube.list(PODS, namespace=self._namespace, labels=_selecting(CLEANER))).items
         return sorted(str(pod["spec"].get("nodeName")) for pod in pods if not _ready(pod))
 
     async def _no_pods(self, part: str) -> bool:
-        return not (await self._kube.list(PODS, namespace=NAMESPACE, labels=_selecting(part))).items
+        return not (await self._kube.list(PODS, namespace=self._namespace, labels=_selecting(part))).items
 
     async def _no_namespace(self) -> bool:
-        return not await self._present(NAMESPACES, NAMESPACE)
+        return not await self._present(NAMESPACES, self._namespace)
 
     async def _until(self, condition: Callable[[], Awaitable[bool]]) -> bool:
         """Whether the condition became true within the patience."""
@@ -207,15 +251,20 @@ class Uninstall:
             if name in offered and (amount == "0" or not name.startswith("nvidia.com/"))
         ]
 
-    async def _ours(self, resource: Resource) -> list[Object]:
-        """Objects with the label of Lamina; none of a kind that the server does not know."""
+    async def _ours(self, resource: Resource, namespace: str = "") -> list[Object]:
+        """Objects with the label of Lamina, except the record of the installation until everything else is gone."""
+        found = await self._listed(resource, _OURS, namespace)
+        return [each for each in found if (resource, each["metadata"]["name"]) != (CLUSTER_ROLE_BINDINGS, CONTROLLER)]
+
+    async def _listed(self, resource: Resource, labels: str, namespace: str = "") -> list[Object]:
+        """None of a kind that the server does not know."""
         try:
-            return list((await self._kube.list(resource, labels=_OURS)).items)
+            return list((await self._kube.list(resource, namespace=namespace, labels=labels)).items)
         except NotFound:
             return []
 
-    async def _remove_ours(self, resource: Resource) -> None:
-        for each in await self._ours(resource):
+    async def _remove_ours(self, resource: Resource, namespace: str = "") -> None:
+        for each in await self._ours(resource, namespace):
             meta = each["metadata"]
             await self._remove(resource, meta["name"], meta.get("namespace", ""))
 

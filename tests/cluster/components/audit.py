@@ -1,13 +1,17 @@
 """The API server's log of what the parts of an installation asked for, and what it answered."""
 
 import json
+import os
 from collections.abc import Iterator
 from pathlib import Path
 from typing import NamedTuple
 
 import yaml
 
-NAMESPACE = "lamina-system"
+from lamina.core.component_names import DEFAULT_NAMESPACE
+
+NAMESPACE = os.environ.get("LAMINA_TEST_NAMESPACE", DEFAULT_NAMESPACE)
+"""Where the tests install Lamina."""
 _ACCOUNTS = f"system:serviceaccount:{NAMESPACE}:"
 
 

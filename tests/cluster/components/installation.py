@@ -12,9 +12,11 @@ from pathlib import Path
 
 import yaml
 
+from lamina.core.component_names import DEFAULT_NAMESPACE
 from release.image import CannotBuild
 from tests import helm
 from tests.cluster.components import guides, images
+from tests.cluster.components.audit import NAMESPACE
 from tests.cluster.components.cluster import RealCluster
 from tests.cluster.components.commands import Unavailable
 from tests.cluster.components.own_images import WORKLOAD
@@ -89,6 +91,8 @@ class Installation:
     def command(self, beginning: str, node: str = "") -> str:
         """The guides' only command that begins so, for this cluster."""
         command = guides.command(beginning).replace("REGISTRY", REGISTRY).replace("NODE", node)
+        command = command.replace(DEFAULT_NAMESPACE, NAMESPACE)
+        command = re.sub(r"^lamina install(?! --chart)", rf"\g<0> --namespace {NAMESPACE}", command)
         command = re.sub(r"^lamina (reset|uninstall)\b", r"\g<0> --yes", command)
         return re.sub(r"^(lamina install|helm install \S+ \S+) --(?!chart)", rf"\1 --values {self._values} --", command)
 

@@ -8,6 +8,7 @@ from pathlib import Path
 from random import Random
 from typing import Any
 
+from lamina.core.component_names import DEFAULT_NAMESPACE
 from tests.cluster.components import network
 from tests.cluster.components.cluster import RealCluster
 from tests.cluster.components.commands import Unavailable
@@ -57,8 +58,8 @@ def refused_requests(cluster: RealCluster) -> list[tuple[str, tuple[str, ...], s
         ("a Grant", ("create", "-n", NAMESPACE, "--validate=false", "-f", "-"), json.dumps(grant)),
         ("an Inventory", ("patch", "inventories.lamina.dev", node, "--type=merge", *patch), ""),
         ("a node", ("patch", "node", node, *patch), ""),
-        ("the configuration", ("delete", "configmap", "lamina", "-n", "lamina-system"), ""),
-        ("the Lease", ("delete", "lease", "lamina-controller", "-n", "lamina-system"), ""),
+        ("the configuration", ("delete", "configmap", "lamina", "-n", DEFAULT_NAMESPACE), ""),
+        ("the Lease", ("delete", "lease", "lamina-controller", "-n", DEFAULT_NAMESPACE), ""),
         ("grants of others", ("get", "grants.lamina.dev", "-A"), ""),
         ("a namespace's label", ("label", "namespace", NAMESPACE, "lamina.dev/webhook=ignore"), ""),
     ]

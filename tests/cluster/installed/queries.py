@@ -3,13 +3,13 @@
 import json
 from typing import Any
 
+from tests.cluster.components.audit import NAMESPACE
 from tests.cluster.components.cluster import RealCluster
 from tests.cluster.components.commands import Unavailable
 from tests.cluster.components.installation import Installation
 from tests.cluster.queries import Object, allocatable, got, pod
 from tests.waiting import wait_until
 
-NAMESPACE = "lamina-system"
 ROLLOUT_S = 180.0
 """A fair machine takes a quarter of it."""
 SHARE = {"nvidia.com/gpu": 1, "nvidia.com/gpumem": 3000}

@@ -93,13 +93,18 @@ def is_there(lamina: Installation) -> bool:
     return "Error" not in lamina.shell(f"kubectl get namespace {NAMESPACE} 2>&1 || true")
 
 
-def take_out(cluster: RealCluster, lamina: Installation) -> None:
+def is_taken_out(lamina: Installation) -> bool:
+    """Whether the record of the installation is gone, which goes last."""
+    return "Error" in lamina.shell("kubectl get clusterrolebinding lamina-controller 2>&1 || true")
+
+
+def take_out(cluster: RealCluster, lamina: Installation, *, keeps_namespace: bool = False) -> None:
     """By the document's two commands, while pods without GPUs come."""
     uninstalling = Uninstalling(lamina)
-    with cluster.steps("uninstalling Lamina, until the namespace is gone"):
+    with cluster.steps("uninstalling Lamina, until nothing is there"):
         uninstalling.start()
         wait_until(
-            lambda: not is_there(lamina),
+            lambda: is_taken_out(lamina),
             lambda: uninstalling.trouble or cluster.kubectl("get", "all", "-n", NAMESPACE),
             TAKEN_OUT_S,
         )
@@ -111,6 +116,8 @@ def take_out(cluster: RealCluster, lamina: Installation) -> None:
     uninstalling.join(180)
     assert not uninstalling.is_alive()
     assert uninstalling.trouble == ""
+    wait_until(lambda: is_there(lamina) == keeps_namespace, lambda: cluster.kubectl("get", "namespaces"))
+    cluster.kubectl("delete", "namespace", NAMESPACE, "--ignore-not-found", timeout=TAKEN_OUT_S)
     nothing_is_left(cluster)
     assert metadata(cluster) == []
 
@@ -153,7 +160,7 @@ def test_helm_installs_upgrades_rolls_back_and_uninstalls(cluster: RealCluster, 
     with cluster.steps("another release by Helm, until it runs everywhere"):
         documented("helm upgrade", f" --set image.tag={tag}-next")
         all_are(cluster, f"{both.image}-next", capabilities={"drop": ["ALL"], "add": ["CHOWN", "SYS_ADMIN"]})
-    both.shell("helm test lamina --namespace lamina-system && kubectl delete pod lamina-test --namespace lamina-system")
+    both.shell(f"helm test lamina --namespace {NAMESPACE} && kubectl delete pod lamina-test --namespace {NAMESPACE}")
     cluster.kubectl("apply", "-f", "-", stdin=pod("newer", limits=SHARE))
     running(cluster, "newer")
     with cluster.steps("back by Helm, until that runs everywhere"):
@@ -163,7 +170,7 @@ def test_helm_installs_upgrades_rolls_back_and_uninstalls(cluster: RealCluster, 
         assert SEEN in sh(cluster, name, "nvidia-smi")
     assert container_ids(cluster, "share") == containers
     delete_pods(cluster)
-    take_out(cluster, both)
+    take_out(cluster, both, keeps_namespace=True)
     assert json.loads(both.shell("helm list --all-namespaces --output json")) == []
 
 

@@ -4,7 +4,8 @@ import functools
 import json
 from typing import Any
 
-from lamina.configuration import CONFIG_MAP, CONFIG_MAP_KEY, CONFIG_MAP_NAMESPACE
+from lamina.configuration import CONFIG_MAP, CONFIG_MAP_KEY
+from lamina.core.component_names import DEFAULT_NAMESPACE
 from lamina.core.pod_status import runs_containers
 from lamina.ports.kube import CLUSTER_POLICIES
 from lamina_lab import simgpu
@@ -28,7 +29,7 @@ class Replay(Kubernetes):
     def __init__(self, cluster: RealCluster) -> None:
         super().__init__(cluster)
         self._processes = Processes(cluster, nodes=[self._node])
-        for name in (operator_objects.NAMESPACE, CONFIG_MAP_NAMESPACE):
+        for name in (operator_objects.NAMESPACE, DEFAULT_NAMESPACE):
             self.apply(json.dumps({"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": name}}))
         self._bring_operator()
         self.configure("")
@@ -61,7 +62,7 @@ class Replay(Kubernetes):
 
     def configure(self, text: str) -> None:
         """Put another configuration of Lamina in force."""
-        meta = {"name": CONFIG_MAP, "namespace": CONFIG_MAP_NAMESPACE}
+        meta = {"name": CONFIG_MAP, "namespace": DEFAULT_NAMESPACE}
         whole = {"apiVersion": "v1", "kind": "ConfigMap", "metadata": meta, "data": {CONFIG_MAP_KEY: text}}
         self.apply(json.dumps(whole))
 

@@ -7,6 +7,7 @@ from collections.abc import AsyncGenerator
 from contextlib import aclosing
 from typing import Any, NoReturn, cast
 
+from lamina.core.component_names import DEFAULT_NAMESPACE
 from lamina.errors import Outside
 from lamina.ports.kube import PODS, AlreadyExists, Conflict, Gone, Listing, NotFound, Patch, Refused, Resource
 from lamina.ports.kube.protocol import NO_METADATA, BindingMetadata, Object, Watched, encoded_patch
@@ -31,9 +32,10 @@ _BY_CODE: dict[int, type[Outside]] = {
 class InProcess:
     """A `Kube` on an `Api` in this process. `user` is the user that admission sees."""
 
-    def __init__(self, api: Api, user: str) -> None:
+    def __init__(self, api: Api, user: str, lamina_namespace: str = DEFAULT_NAMESPACE) -> None:
         self._api = api
         self._user = user
+        self.lamina_namespace = lamina_namespace
 
     async def get(self, resource: Resource, name: str, *, namespace: str = "") -> Object:
         try:

@@ -19,13 +19,17 @@ def environment(directory: LabDirectory) -> dict[str, str]:
     return inherited | {MARKER: str(directory.root), "PYTHONUNBUFFERED": "1"}
 
 
+def _lamina(plan: LabPlan, component: str) -> tuple[str, ...]:
+    return (sys.executable, "-m", "lamina", "--lamina-namespace", plan.namespace, component)
+
+
 def controller(directory: LabDirectory, plan: LabPlan, admission_port: int) -> Child:
     """The controller, which writes the ports it got to the lab's `addresses` file.
 
     It evicts for pods that lack GPU memory or compute alone, because the lab's scheduler does not ask about them.
     """
     command = [
-        *(sys.executable, "-m", "lamina", "controller"),
+        *_lamina(plan, "controller"),
         *("--kubeconfig", str(directory.kubeconfig)),
         *("--extender-bind", "127.0.0.1:0"),
         *("--admission", f"127.0.0.1:{admission_port}"),
@@ -37,10 +41,10 @@ def controller(directory: LabDirectory, plan: LabPlan, admission_port: int) -> C
     return Child("controller", command, directory.log("controller"), environment(directory))
 
 
-def admission(directory: LabDirectory, port: int) -> Child:
+def admission(directory: LabDirectory, plan: LabPlan, port: int) -> Child:
     """Admission, which listens on that port."""
     command = [
-        *(sys.executable, "-m", "lamina", "admission"),
+        *_lamina(plan, "admission"),
         *("--kubeconfig", str(directory.kubeconfig)),
         *("--bind", f"127.0.0.1:{port}"),
         *("--metrics-bind", "127.0.0.1:0"),
@@ -52,7 +56,7 @@ def admission(directory: LabDirectory, port: int) -> Child:
 def agent(directory: LabDirectory, node: NodeDirectory, name: str, plan: LabPlan) -> Child:
     """One node's agent, on the simulated machine of that node."""
     command = [
-        *(sys.executable, "-m", "lamina", "agent"),
+        *_lamina(plan, "agent"),
         *("--node", name),
         *("--kubeconfig", str(directory.kubeconfig)),
         *("--kubelet-dir", str(node.kubelet)),

@@ -12,6 +12,8 @@ import msgspec
 import yaml
 from msgspec import Meta, Struct
 
+from lamina.core.component_names import DEFAULT_NAMESPACE
+from lamina.core.object_names import is_namespace_name
 from lamina.errors import BadInput
 from lamina_lab.simgpu import GpuSpec, Machine
 from lamina_lab.simgpu import description as simgpu
@@ -56,6 +58,8 @@ class LabPlan(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     """The CUDA version that it reports."""
     port: Annotated[int, Meta(ge=0, le=65535)] = 0
     """Port of the API server; 0 picks a free one."""
+    namespace: str = DEFAULT_NAMESPACE
+    """The namespace in which Lamina is installed."""
     dra: bool = False
     """Whether the agents serve ResourceClaims."""
     binding_conditions: bool = False
@@ -88,6 +92,8 @@ def checked(plan: LabPlan, where: str) -> LabPlan:
     """Return `plan` if every node can be created. Raises BadInput."""
     if not 1 <= len(plan.nodes) <= MAX_NODES:
         raise BadInput(f"{where}: the number of nodes must be from 1 to {MAX_NODES}, got {len(plan.nodes)}")
+    if not is_namespace_name(plan.namespace):
+        raise BadInput(f"{where}: namespace must be the name of a namespace, got {plan.namespace!r}")
     names = [node.name for node in plan.nodes]
     for node in plan.nodes:
         if _NODE_NAME.fullmatch(node.name) is None:

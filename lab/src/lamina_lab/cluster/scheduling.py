@@ -10,14 +10,13 @@ from collections.abc import Callable, Coroutine
 from typing import Any
 
 from lamina import configuration
-from lamina.configuration import CONFIG_MAP_NAMESPACE
 from lamina.core.component_names import (
     AUTHORITY_FILE,
     CERTIFICATE_FILE,
     EXTENDER_CLIENT_SECRET,
-    EXTENDER_NAME,
     FILTER_TO_BEST,
     KEY_FILE,
+    extender_name,
 )
 from lamina.dialects import DEFAULT_SCHEDULER, resource_names, scheduler_names
 from lamina.install.scheduler_config import DECIDING_WEIGHT
@@ -58,7 +57,7 @@ async def schedule(kube: Kube, directory: LabDirectory) -> None:
             weight=DECIDING_WEIGHT,
             timeout=EXTENDER_TIMEOUT_S,
             tls=tls,
-            server_name=EXTENDER_NAME,
+            server_name=extender_name(kube.lamina_namespace),
         )
         await run(kube, extender, SystemClock(), names=extended)
 
@@ -70,7 +69,7 @@ async def schedule(kube: Kube, directory: LabDirectory) -> None:
 
 async def client_context(kube: Kube) -> ssl.SSLContext:
     """TLS with the certificate that the controller has created for kube-scheduler. Raises Outside."""
-    secret = await kube.get(SECRETS, EXTENDER_CLIENT_SECRET, namespace=CONFIG_MAP_NAMESPACE)
+    secret = await kube.get(SECRETS, EXTENDER_CLIENT_SECRET, namespace=kube.lamina_namespace)
     context = ssl.create_default_context(cadata=content_of(secret, AUTHORITY_FILE).decode())
     use_certificate(context, content_of(secret, CERTIFICATE_FILE), content_of(secret, KEY_FILE))
     return context

@@ -5,6 +5,7 @@ progress to the lab's status file. It ends on SIGTERM. A guard, which it starts 
 """
 
 import asyncio
+import contextlib
 import logging
 import os
 import signal
@@ -17,8 +18,10 @@ import msgspec
 
 from lamina import configuration
 from lamina.errors import LaminaError
+from lamina.install.chart import namespace_object
+from lamina.operations.installed import installation_record
 from lamina.ports.clock import SystemClock
-from lamina.ports.kube import CONFIG_MAPS, Kube
+from lamina.ports.kube import CLUSTER_ROLE_BINDINGS, CONFIG_MAPS, NAMESPACES, AlreadyExists, Kube
 from lamina_lab import programs, simgpu
 from lamina_lab.api import server
 from lamina_lab.api.http.kubelets import UnixKubelets
@@ -35,7 +38,6 @@ from lamina_lab.host.status import Phase, Status
 
 log = logging.getLogger(__name__)
 
-NAMESPACE, CONFIG_NAME, CONFIG_KEY = "lamina-system", "lamina", "lamina.yaml"
 _POLL_S = 0.05
 
 
@@ -63,14 +65,14 @@ async def supervise(directory: LabDirectory, plan: LabPlan) -> None:
         account = Status(phase=Phase.STARTING, pid=os.getpid(), url=api.url, message="the controller")
         status.write(directory, account)
         _prepare_disks(directory, plan)
-        kube = InProcess(api.api, "system:lab-supervisor")
-        await _publish_configuration(kube, directory)
+        kube = InProcess(api.api, "system:lab-supervisor", plan.namespace)
+        await _publish_installation(kube, directory)
         await operator_objects.publish(kube)
         async with asyncio.TaskGroup() as group:
             for child in _children(directory, plan):
                 group.create_task(keep_running(child))
             group.create_task(run_controllers(InProcess(api.api, "system:lab-controllers"), SystemClock()))
-            group.create_task(schedule(InProcess(api.api, "system:lab-scheduler"), directory))
+            group.create_task(schedule(InProcess(api.api, "system:lab-scheduler", plan.namespace), directory))
             group.create_task(_report_progress(kube, directory, plan, account))
     finally:
         await api.close()
@@ -90,7 +92,7 @@ def _prepare_disks(directory: LabDirectory, plan: LabPlan) -> None:
 def _children(directory: LabDirectory, plan: LabPlan) -> list[Child]:
     with socket.create_server(("127.0.0.1", 0)) as free:
         port = free.getsockname()[1]
-    children = [commands.admission(directory, port), commands.controller(directory, plan, port)]
+    children = [commands.admission(directory, plan, port), commands.controller(directory, plan, port)]
     for index, node in enumerate(plan.nodes):
         disk = directory.node(index)
         children.append(commands.kubelet(directory, disk, node))
@@ -99,12 +101,20 @@ def _children(directory: LabDirectory, plan: LabPlan) -> list[Child]:
     return children
 
 
-async def _publish_configuration(kube: Kube, directory: LabDirectory) -> None:
-    """Create the ConfigMap that holds the configuration, as an installation does."""
+async def _publish_installation(kube: Kube, directory: LabDirectory) -> None:
+    """Create what an installation does for components and commands: the namespace, the binding by which commands find
+    it, and the ConfigMap that holds the configuration."""
+    namespace = kube.lamina_namespace
+    with contextlib.suppress(AlreadyExists):
+        await kube.create(NAMESPACES, namespace_object(namespace))
+    await kube.create(CLUSTER_ROLE_BINDINGS, installation_record(namespace))
     await kube.create(
         CONFIG_MAPS,
-        {"metadata": {"name": CONFIG_NAME}, "data": {CONFIG_KEY: directory.config.read_text()}},
-        namespace=NAMESPACE,
+        {
+            "metadata": {"name": configuration.CONFIG_MAP},
+            "data": {configuration.CONFIG_MAP_KEY: directory.config.read_text()},
+        },
+        namespace=namespace,
     )
 
 

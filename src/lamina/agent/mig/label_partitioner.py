@@ -18,7 +18,7 @@ from lamina.agent.mig.grant_partitioner import required_instances
 from lamina.agent.mig.maker import MigMaker, instance_at
 from lamina.agent.state.holdings import Instance, instance_of
 from lamina.agent.state.observed import Observable, ObservedNode
-from lamina.configuration import CONFIG_MAP_NAMESPACE, mig_parted
+from lamina.configuration import mig_parted
 from lamina.configuration.mig_parted import CONFIG_MAP, CONFIG_MAP_KEY, Configs, MigTarget, SelectableGpu
 from lamina.core.gpus import Mode
 from lamina.core.mig_devices import NONE, MigDevice
@@ -36,21 +36,21 @@ _KIND = "MIG configuration"
 """The reason of the event with which a node says why a configuration failed."""
 RETRY_S = 5.0
 """The pause after a failure, and how often the ConfigMap is read while the label is set."""
-_WHERE = f"ConfigMap {CONFIG_MAP_NAMESPACE}/{CONFIG_MAP}, {CONFIG_MAP_KEY}"
 
 
 class _File:
     """The text of the ConfigMap. It is parsed once, because that takes seconds for the largest ones."""
 
-    def __init__(self, text: str) -> None:
+    def __init__(self, text: str, namespace: str) -> None:
         self.text = text
+        self._where = f"ConfigMap {namespace}/{CONFIG_MAP}, {CONFIG_MAP_KEY}"
         self._configs: Configs | BadInput | None = None
 
     def configs(self) -> Configs:
         """Raises BadInput, every time it is called."""
         if self._configs is None:
             try:
-                self._configs = mig_parted.load(self.text, _WHERE)
+                self._configs = mig_parted.load(self.text, self._where)
             except BadInput as problem:
                 self._configs = problem
         if isinstance(self._configs, BadInput):
@@ -76,7 +76,7 @@ class LabelPartitioner:
         self._offers = offers
         self._maker = maker
         self._observed = observed
-        self._file = _File("")
+        self._file = _File("", node.kube.lamina_namespace)
         self._read_at = float("-inf")
         self._failed_at = float("-inf")
         self._name = ""
@@ -156,7 +156,7 @@ class LabelPartitioner:
         if now - self._read_at >= RETRY_S:
             text, self._read_at = await self._read_config_map(), now
             if text != self._file.text:
-                self._file = _File(text)
+                self._file = _File(text, self._node.kube.lamina_namespace)
         gpus = []
         for uuid, gpu in self._offers.gpus.items():
             card = await self._node.nvml.mig_card(uuid) if gpu.facts.mig_capable else None
@@ -165,7 +165,7 @@ class LabelPartitioner:
 
     async def _read_config_map(self) -> str:
         try:
-            config_map = await self._node.kube.get(CONFIG_MAPS, CONFIG_MAP, namespace=CONFIG_MAP_NAMESPACE)
+            config_map = await self._node.kube.get(CONFIG_MAPS, CONFIG_MAP, namespace=self._node.kube.lamina_namespace)
         except NotFound:
             return ""
         return str((config_map.get("data") or {}).get(CONFIG_MAP_KEY, ""))

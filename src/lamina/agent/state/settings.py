@@ -4,6 +4,7 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 
 from lamina import native
+from lamina.core.component_names import DEFAULT_NAMESPACE
 from lamina.core.object_names import is_object_name
 from lamina.dra.names import DRIVER as CLAIM_DRIVER
 from lamina.errors import BadInput
@@ -31,6 +32,8 @@ class AgentSettings:
     node: str
     kubeconfig: Path | None = None
     """None: $KUBECONFIG, else the pod's own account."""
+    namespace: str = DEFAULT_NAMESPACE
+    """Where Lamina is installed."""
     config: Path | None = None
     """Lamina's configuration file. None: the cluster's ConfigMap, or the default if there is none."""
     kubelet_dir: Path = Path("/var/lib/kubelet")

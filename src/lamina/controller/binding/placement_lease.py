@@ -24,7 +24,6 @@ from collections import OrderedDict
 from collections.abc import Awaitable, Callable
 from dataclasses import dataclass, field
 
-from lamina.configuration import CONFIG_MAP_NAMESPACE as NAMESPACE
 from lamina.controller.observation.write_barrier import WriteBarrier
 from lamina.core.component_names import TURNS_LEASE
 from lamina.errors import NotYet
@@ -165,15 +164,15 @@ class PlacementLease:
 
     async def _read_or_create(self) -> Object:
         try:
-            return await self._kube.get(LEASES, TURNS_LEASE, namespace=NAMESPACE)
+            return await self._kube.get(LEASES, TURNS_LEASE, namespace=self._kube.lamina_namespace)
         except NotFound:
             pass
         try:
             return await self._kube.create(
-                LEASES, self._renewed({"metadata": {"name": TURNS_LEASE, "namespace": NAMESPACE}})
+                LEASES, self._renewed({"metadata": {"name": TURNS_LEASE, "namespace": self._kube.lamina_namespace}})
             )
         except AlreadyExists:
-            return await self._kube.get(LEASES, TURNS_LEASE, namespace=NAMESPACE)
+            return await self._kube.get(LEASES, TURNS_LEASE, namespace=self._kube.lamina_namespace)
 
     def _renewed(self, lease: Object) -> Object:
         now = rfc3339_micro(self._clock.wall())

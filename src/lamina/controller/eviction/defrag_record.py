@@ -6,7 +6,6 @@ uncordons what was left and knows how many moves remain, and a replica that was 
 
 from msgspec import Struct
 
-from lamina.configuration import CONFIG_MAP_NAMESPACE as NAMESPACE
 from lamina.errors import Outside
 from lamina.ports.kube import LEASES, AlreadyExists, Conflict, Kube, NotFound, Object
 
@@ -42,10 +41,12 @@ class RecordStore:
     async def take(self) -> DefragRecord:
         """Read the record, and write it so that no other replica can until it reads it again."""
         try:
-            lease = await self._kube.get(LEASES, NAME, namespace=NAMESPACE)
+            lease = await self._kube.get(LEASES, NAME, namespace=self._kube.lamina_namespace)
         except NotFound:
             try:
-                lease = await self._kube.create(LEASES, {"metadata": {"name": NAME, "namespace": NAMESPACE}})
+                lease = await self._kube.create(
+                    LEASES, {"metadata": {"name": NAME, "namespace": self._kube.lamina_namespace}}
+                )
             except AlreadyExists as error:
                 raise Outside(f"another replica has created the Lease {NAME}") from error
         self._lease = lease

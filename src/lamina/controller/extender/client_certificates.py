@@ -9,7 +9,6 @@ import ssl
 from pathlib import Path
 from typing import NamedTuple, Protocol
 
-from lamina.configuration import CONFIG_MAP_NAMESPACE as NAMESPACE
 from lamina.controller.extender.own_certificates import IssuedStore
 from lamina.core.component_names import AUTHORITY_FILE, CERTIFICATE_FILE, EXTENDER_SECRET, KEY_FILE
 from lamina.errors import BadInput, LaminaError
@@ -61,7 +60,9 @@ class IssuedCertificates:
 
     async def read(self) -> Material:
         issued = await self._store.agree()
-        return Material(f"the Secret {NAMESPACE}/{EXTENDER_SECRET}", issued.current.server, issued.authorities)
+        return Material(
+            f"the Secret {self._store.namespace}/{EXTENDER_SECRET}", issued.current.server, issued.authorities
+        )
 
 
 class ExtenderTls:

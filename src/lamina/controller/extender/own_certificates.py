@@ -9,8 +9,7 @@ from collections.abc import Iterable
 from datetime import UTC, datetime, timedelta
 from typing import NamedTuple
 
-from lamina.configuration import CONFIG_MAP_NAMESPACE as NAMESPACE
-from lamina.core.component_names import EXTENDER_CLIENT_SECRET, EXTENDER_NAME, EXTENDER_SECRET
+from lamina.core.component_names import EXTENDER_CLIENT_SECRET, EXTENDER_SECRET, extender_name
 from lamina.errors import Outside
 from lamina.ports.certificates import CLIENT, SERVER, Authority, CertifiedKey, has_names, signed_by
 from lamina.ports.clock import Clock
@@ -32,10 +31,10 @@ class Generation(NamedTuple):
     server: CertifiedKey
     client: CertifiedKey
 
-    def end(self, now: datetime) -> datetime | None:
-        """Until when all of it is valid; None if it cannot be used now."""
+    def end(self, now: datetime, name: str) -> datetime | None:
+        """Until when all of it is valid for an extender of that name; None if it cannot be used now."""
         server, client = signed_by(self.authority, self.server), signed_by(self.authority, self.client)
-        if server is None or client is None or not has_names(server, [EXTENDER_NAME]):
+        if server is None or client is None or not has_names(server, [name]):
             return None
         end = min(server.not_valid_after_utc, client.not_valid_after_utc)
         return end if max(server.not_valid_before_utc, client.not_valid_before_utc) <= now < end else None
@@ -53,26 +52,26 @@ class Issued(NamedTuple):
         return self.current.authority + (self.following.authority if self.following else b"")
 
 
-def create(now: datetime) -> Generation:
-    """A new generation."""
+def create(now: datetime, name: str) -> Generation:
+    """A new generation for an extender of that name."""
     authority = Authority("extender", now, VALID)
-    server = authority.sign("lamina extender", SERVER, [EXTENDER_NAME])
+    server = authority.sign("lamina extender", SERVER, [name])
     return Generation(authority.certificate, server, authority.sign("lamina scheduler", CLIENT))
 
 
-def renewed(present: Iterable[Generation], now: datetime) -> Issued:
+def renewed(present: Iterable[Generation], now: datetime, name: str) -> Issued:
     """What is in force now, given the generations that exist, the one in use first."""
-    usable = [(each, end) for each in present if (end := each.end(now)) is not None]
+    usable = [(each, end) for each in present if (end := each.end(now, name)) is not None]
     if len(usable) > 1 and usable[0][1] - now < USED_UNTIL:
         del usable[0]
     if not usable:
-        return Issued(create(now))
+        return Issued(create(now, name))
     if len(usable) == 1:
         (current, end), following = usable[0], None
     else:
         (current, end), (following, _), *_ = usable
     if following is None and end - now < FOLLOWED_BEFORE:
-        following = create(now)
+        following = create(now, name)
     return Issued(current, following)
 
 
@@ -89,27 +88,29 @@ class IssuedStore:
     def __init__(self, kube: Kube, clock: Clock) -> None:
         self._kube = kube
         self._clock = clock
+        self.namespace = kube.lamina_namespace
+        self._name = extender_name(self.namespace)
 
     async def agree(self) -> Issued:
         """The certificates that all replicas use, renewed if it is time. Raises Outside."""
         for _ in range(_TRIES):
             try:
                 issued = await self._read_or_renew()
-                await self._write(secret_object(EXTENDER_CLIENT_SECRET, _client_content(issued)))
+                await self._write(secret_object(self.namespace, EXTENDER_CLIENT_SECRET, _client_content(issued)))
             except (Conflict, AlreadyExists):
                 continue
             return issued
-        raise Outside(f"the Secrets of the extender in {NAMESPACE} change faster than they can be updated")
+        raise Outside(f"the Secrets of the extender in {self.namespace} change faster than they can be updated")
 
     async def _read_or_renew(self) -> Issued:
         secret = await self._read(EXTENDER_SECRET)
-        issued = renewed([] if secret is None else _generations(secret), self._now())
-        await self._write(secret_object(EXTENDER_SECRET, _server_content(issued)), secret)
+        issued = renewed([] if secret is None else _generations(secret), self._now(), self._name)
+        await self._write(secret_object(self.namespace, EXTENDER_SECRET, _server_content(issued)), secret)
         return issued
 
     async def _read(self, name: str) -> Object | None:
         try:
-            return await self._kube.get(SECRETS, name, namespace=NAMESPACE)
+            return await self._kube.get(SECRETS, name, namespace=self.namespace)
         except NotFound:
             return None
 

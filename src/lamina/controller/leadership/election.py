@@ -1,4 +1,4 @@
-"""Leader election: the replica that holds the Lease lamina-system/lamina-controller decides.
+"""Leader election: the replica that holds the Lease `lamina-controller` decides.
 
 The holder renews the Lease every few seconds. Other replicas watch its resourceVersion: once it has not changed for the
 Lease's duration, they may take the Lease. Only readings of the replica's own monotonic clock are compared, so a wall
@@ -12,7 +12,6 @@ granted twice, because a process may be paused between reading the clock and wri
 import asyncio
 import logging
 
-from lamina.configuration import CONFIG_MAP_NAMESPACE as NAMESPACE
 from lamina.core.component_names import LEADER_LEASE
 from lamina.errors import Outside
 from lamina.ports.clock import Clock
@@ -81,7 +80,7 @@ class LeaderElection:
         """Take or renew the Lease where that is allowed. Raises Outside."""
         started = self._clock.monotonic()
         try:
-            lease = await self._kube.get(LEASES, LEADER_LEASE, namespace=NAMESPACE)
+            lease = await self._kube.get(LEASES, LEADER_LEASE, namespace=self._kube.lamina_namespace)
         except NotFound:
             lease = None
         if lease is not None and not self._may_take(lease):
@@ -101,7 +100,7 @@ class LeaderElection:
         """Stop leading, and let another replica take over at once."""
         led, self._leads_until = self.leading, float("-inf")
         try:
-            lease = await self._kube.get(LEASES, LEADER_LEASE, namespace=NAMESPACE) if led else None
+            lease = await self._kube.get(LEASES, LEADER_LEASE, namespace=self._kube.lamina_namespace) if led else None
             if lease is not None and (lease.get("spec") or {}).get("holderIdentity") == self.identity:
                 await self._kube.replace(LEASES, self._renewed(lease, ""))
                 self.holder = ""
@@ -134,5 +133,5 @@ class LeaderElection:
                 int(before.get("leaseTransitions") or 0) + (changed and bool(lease)), _MAX_TRANSITIONS
             ),
         }
-        metadata = lease["metadata"] if lease else {"name": LEADER_LEASE, "namespace": NAMESPACE}
+        metadata = lease["metadata"] if lease else {"name": LEADER_LEASE, "namespace": self._kube.lamina_namespace}
         return {"metadata": metadata, "spec": spec}

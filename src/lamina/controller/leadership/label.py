@@ -9,7 +9,6 @@ has no endpoint.
 import logging
 from collections.abc import Callable
 
-from lamina.configuration import CONFIG_MAP_NAMESPACE as NAMESPACE
 from lamina.core.component_names import LEADER_LABEL
 from lamina.ports.clock import Clock
 from lamina.ports.kube import PODS, Kube, NotFound
@@ -51,7 +50,7 @@ class LeaderLabel:
         """Label this replica's pod, and remove the label from others, whose replicas may be dead. Raises Outside."""
         labeled = {
             pod["metadata"]["name"]: pod["metadata"]["labels"][LEADER_LABEL]
-            for pod in (await self._kube.list(PODS, namespace=NAMESPACE, labels=LEADER_LABEL)).items
+            for pod in (await self._kube.list(PODS, namespace=self._kube.lamina_namespace, labels=LEADER_LABEL)).items
         }
         if (labeled.get(self._pod) == "true") != leading:
             await self._label(self._pod, leading)
@@ -61,6 +60,6 @@ class LeaderLabel:
     async def _label(self, pod: str, leading: bool) -> None:
         body = {"metadata": {"labels": {LEADER_LABEL: "true" if leading else None}}}
         try:
-            await self._kube.patch(PODS, pod, body, namespace=NAMESPACE)
+            await self._kube.patch(PODS, pod, body, namespace=self._kube.lamina_namespace)
         except NotFound:
             return

@@ -146,8 +146,8 @@ def _by_hardware(needs: Needs) -> Advice:
         reason=f"only MIG divides bandwidth, caches and faults in hardware; {profile.name} is the smallest to do",
         limits={f"nvidia.com/mig-{profile.name}": 1},
         before=(
-            "set the MIG strategy to mixed (hami.migStrategy, or mig.strategy in Lamina's own form) with "
-            "kubectl -n lamina-system edit configmap lamina; then partition the GPUs of a node: "
+            "set the MIG strategy to mixed (hami.migStrategy, or mig.strategy in Lamina's own form) in the "
+            "ConfigMap lamina of Lamina's namespace; then partition the GPUs of a node: "
             "kubectl label node NODE "
             f"nvidia.com/mig.config=all-{profile.name}"
         ),

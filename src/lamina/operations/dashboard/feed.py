@@ -13,7 +13,7 @@ from functools import partial
 from typing import Any, NamedTuple
 
 from lamina.config_source.live import configured_by
-from lamina.configuration import CONFIG_MAP, CONFIG_MAP_NAMESPACE
+from lamina.configuration import CONFIG_MAP
 from lamina.core.component_names import documentation
 from lamina.errors import BadInput, Outside
 from lamina.operations.dashboard.board import Board
@@ -90,7 +90,6 @@ _FOLLOWED = (
     _Followed(NODES, trim=_trimmed_node),
     _Followed(RESOURCE_QUOTAS),
     _Followed(EVENTS, fields=f"reason={REASON}"),
-    _Followed(CONFIG_MAPS, CONFIG_MAP_NAMESPACE, f"metadata.name={CONFIG_MAP}"),
 )
 _Key = tuple[str, str]
 
@@ -139,7 +138,7 @@ class ClusterFeed:
     async def _follow_all(self, pauses: RetryPauses) -> None:
         try:
             async with asyncio.TaskGroup() as group:
-                for followed in _FOLLOWED:
+                for followed in (*_FOLLOWED, self._configuration()):
                     listed = asyncio.Event()
                     group.create_task(self._follow(followed, listed))
                     await listed.wait()
@@ -151,6 +150,9 @@ class ClusterFeed:
                 group.create_task(self._post())
         except ExceptionGroup as failed:
             raise _first(failed) from failed
+
+    def _configuration(self) -> _Followed:
+        return _Followed(CONFIG_MAPS, self._kube.lamina_namespace, f"metadata.name={CONFIG_MAP}")
 
     async def _follow(self, followed: _Followed, listed: asyncio.Event) -> None:
         """A kind of which nothing is heard for long, such as a reason of events, is listed again alone."""
@@ -175,7 +177,7 @@ class ClusterFeed:
         while True:
             await self._clock.sleep(ASKED_EVERY_S)
             question = self._kube.list(
-                CONFIG_MAPS, namespace=CONFIG_MAP_NAMESPACE, fields=f"metadata.name={CONFIG_MAP}"
+                CONFIG_MAPS, namespace=self._kube.lamina_namespace, fields=f"metadata.name={CONFIG_MAP}"
             )
             try:
                 await within(self._clock, ANSWER_S, question)

@@ -37,13 +37,16 @@ RUNTIMES = {"containerd": (1, 7), "cri-o": (1, 23), "lamina": (0, 0)}
 """The first versions that support CDI; the last one is the lab's."""
 _RESTART = (
     "after a change of names in the ConfigMap, restart the scheduler of `lamina install` with "
-    "`kubectl -n lamina-system rollout restart deployment/lamina-scheduler`"
+    "`kubectl -n {} rollout restart deployment/lamina-scheduler`"
 )
+"""With the namespace."""
 
 
 class CheckedObjects(NamedTuple):
     """What is checked besides the view of the cluster."""
 
+    namespace: str
+    """Where Lamina is installed."""
     nodes: list[Object]
     webhooks: list[Object]
     slices: list[Object]
@@ -57,8 +60,8 @@ def findings(cluster: ClusterView, objects: CheckedObjects, now: datetime) -> It
     """All findings about nodes, inventories, pods and what other systems have. `now` has a time zone."""
     nodes = objects.nodes
     ours = [node for node in nodes if node["metadata"]["name"] in cluster.inventories and not _is_kept_out(node)]
-    yield from components(cluster.pods)
-    yield _configuration(cluster)
+    yield from components(cluster.pods, objects.namespace)
+    yield _configuration(cluster, objects.namespace)
     yield from configurations_of_nodes(cluster.inventories.values())
     yield from _agents(cluster, nodes)
     for node in ours:
@@ -71,14 +74,14 @@ def findings(cluster: ClusterView, objects: CheckedObjects, now: datetime) -> It
     yield from claim_pods(cluster)
     yield from tainted_devices(objects.taint_rules, objects.slices)
     yield from mixed_sharing(cluster.inventories.values())
-    yield _scheduler(cluster, now)
+    yield _scheduler(cluster, objects.namespace, now)
     yield _tickets(cluster)
 
 
-def _configuration(cluster: ClusterView) -> Finding:
+def _configuration(cluster: ClusterView, namespace: str) -> Finding:
     if not cluster.config_refusal:
         return Finding("configuration", State.OK, "it is in force")
-    fix = "correct it with kubectl -n lamina-system edit configmap lamina; until then the previous one is in force"
+    fix = f"correct it with kubectl -n {namespace} edit configmap lamina; until then the previous one is in force"
     return Finding("configuration", State.FAILED, cluster.config_refusal, fix)
 
 
@@ -219,7 +222,7 @@ def _at_least(check: str, version: str, text: str, least: tuple[int, ...], fix: 
     return Finding(check, State.OK, version) if ok else Finding(check, State.FAILED, f"{version} is too old", fix)
 
 
-def _scheduler(cluster: ClusterView, now: datetime) -> Finding:
+def _scheduler(cluster: ClusterView, namespace: str, now: datetime) -> Finding:
     """Whether a scheduler serves the names and calls the extender.
 
     A pod that no scheduler has tried for a while shows that none serves its schedulerName. A pod that was placed
@@ -229,7 +232,10 @@ def _scheduler(cluster: ClusterView, now: datetime) -> Finding:
     ours = [pod for pod in cluster.pods if pod["spec"].get("schedulerName") in names and _requests_gpus(pod, cluster)]
     unserved = sorted({pod["spec"]["schedulerName"] for pod in ours if not _tried(pod) and _is_old(pod, now)})
     if unserved:
-        fix = f"add such a profile with Lamina's extender to kube-scheduler (`lamina scheduler-config`); {_RESTART}"
+        fix = (
+            "add such a profile with Lamina's extender to kube-scheduler (`lamina scheduler-config`); "
+            f"{_RESTART.format(namespace)}"
+        )
         return Finding("scheduler", State.FAILED, f"no scheduler is serving schedulerName {', '.join(unserved)}", fix)
     bypassed = sorted(
         f"{pod['metadata']['namespace']}/{pod['metadata']['name']}" for pod in ours if _bypassed_extender(pod, cluster)
@@ -237,7 +243,8 @@ def _scheduler(cluster: ClusterView, now: datetime) -> Finding:
     if bypassed:
         found = f"scheduled without Lamina's extender, so they cannot start: {', '.join(bypassed)}"
         fix = (
-            f"list all resources of the configuration in the extender's managedResources; {_RESTART}; recreate the pods"
+            "list all resources of the configuration in the extender's managedResources; "
+            f"{_RESTART.format(namespace)}; recreate the pods"
         )
         return Finding("scheduler", State.FAILED, found, fix)
     if not any(pod["metadata"]["uid"] in cluster.grants for pod in ours):

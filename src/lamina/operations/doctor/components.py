@@ -2,7 +2,7 @@
 
 from collections.abc import Iterator
 
-from lamina.core.component_names import NAMESPACE, documentation
+from lamina.core.component_names import documentation
 from lamina.install.names import AGENT, MPS, PART_OF, chosen
 from lamina.operations.doctor.finding import Finding, State
 from lamina.ports.kube import Object
@@ -10,12 +10,12 @@ from lamina.ports.kube import Object
 _STARTING = ("ContainerCreating", "PodInitializing")
 
 
-def components(pods: list[Object]) -> Iterator[Finding]:
-    """No finding where no component is a pod, as in a lab."""
-    own = [pod for pod in pods if pod["metadata"]["namespace"] == NAMESPACE and _is_component(pod)]
+def components(pods: list[Object], namespace: str) -> Iterator[Finding]:
+    """`namespace` is Lamina's. No finding where no component is a pod, as in a lab."""
+    own = [pod for pod in pods if pod["metadata"]["namespace"] == namespace and _is_component(pod)]
     failures = sorted(f"{pod['metadata']['name']}: {why}" for pod in own if (why := not_ready_reason(pod)))
     if failures:
-        fix = f"run kubectl describe pod and kubectl logs in the namespace {NAMESPACE}"
+        fix = f"run kubectl describe pod and kubectl logs in the namespace {namespace}"
         yield Finding("pods of Lamina", State.FAILED, "; ".join(failures), fix)
     elif own:
         yield Finding("pods of Lamina", State.OK, f"{len(own)} of {len(own)} ready")

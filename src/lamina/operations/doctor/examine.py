@@ -38,7 +38,9 @@ async def examine(kube: Kube) -> list[Finding]:
     theirs = [
         found for namespace, name in unread_configurations.NAMES if (found := await _theirs(kube, namespace, name))
     ]
-    objects = CheckedObjects(nodes, webhooks, slices, rules, await _listed(kube, DEVICE_CLASSES), theirs)
+    objects = CheckedObjects(
+        kube.lamina_namespace, nodes, webhooks, slices, rules, await _listed(kube, DEVICE_CLASSES), theirs
+    )
     return [await webhook(kube, cluster.config, webhooks), *findings(cluster, objects, datetime.now(UTC))]
 
 

@@ -24,6 +24,7 @@ from lightkube.core.exceptions import ConfigError
 from yarl import URL
 
 from lamina import __version__
+from lamina.core.component_names import DEFAULT_NAMESPACE
 from lamina.errors import BadInput, NoKubeconfig, Outside
 from lamina.ports.clock import SystemClock
 from lamina.ports.kube import answers
@@ -73,7 +74,13 @@ _PROBES = {"TCP_KEEPIDLE": 10, "TCP_KEEPINTVL": 5, "TCP_KEEPCNT": 3, "TCP_USER_T
 in milliseconds. Systems other than Linux lack some of them."""
 
 
-async def connect(kubeconfig: Path | None = None, *, context: str = "", again_s: float | None = None) -> "KubeClient":
+async def connect(
+    kubeconfig: Path | None = None,
+    *,
+    context: str = "",
+    again_s: float | None = None,
+    lamina_namespace: str = DEFAULT_NAMESPACE,
+) -> "KubeClient":
     """The server that a kubeconfig names, once it has answered.
 
     Without a path: $KUBECONFIG, else the pod's own account inside a cluster, else ~/.kube/config. Raises BadInput
@@ -82,8 +89,9 @@ async def connect(kubeconfig: Path | None = None, *, context: str = "", again_s:
     comes back.
     """
     config = _load(kubeconfig, context)
+    server = config.cluster.server
     try:
-        kube = KubeClient(_session(config), config.cluster.server, Login(user_auth(config.user), config.cluster.server))
+        kube = KubeClient(_session(config), server, Login(user_auth(config.user), server), lamina_namespace)
     except (ConfigError, AssertionError, OSError, ValueError) as error:
         raise BadInput(f"{_named(config.fname)} cannot be used: {answers.one_line(error)}") from error
     try:
@@ -176,10 +184,13 @@ def _probed_socket(address: aiohttp.AddrInfoType) -> socket.socket:
 class KubeClient:
     """The `Kube` of a real server. Made by `connect`."""
 
-    def __init__(self, session: aiohttp.ClientSession, server: str, login: Login) -> None:
+    def __init__(
+        self, session: aiohttp.ClientSession, server: str, login: Login, lamina_namespace: str = DEFAULT_NAMESPACE
+    ) -> None:
         self._session = session
         self._login = login
         self.server = server
+        self.lamina_namespace = lamina_namespace
 
     async def version(self) -> Object:
         """What the server says it is: major, minor, gitVersion."""

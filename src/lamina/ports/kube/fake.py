@@ -12,6 +12,7 @@ from collections.abc import AsyncGenerator, Callable, Iterator
 import jsonpatch
 import msgspec
 
+from lamina.core.component_names import DEFAULT_NAMESPACE
 from lamina.errors import Outside
 from lamina.ports.kube import merge_patch, selectors
 from lamina.ports.kube.errors import AlreadyExists, Conflict, NotFound, Refused
@@ -51,6 +52,7 @@ class FakeKube:
     def __init__(self) -> None:
         self.failing: dict[str, Callable[[Resource, str], Outside | None]] = {}
         self.calls: list[tuple[str, Resource, str]] = []
+        self.lamina_namespace = DEFAULT_NAMESPACE
         self.copies_labels = True
         """Whether binding a pod copies the Binding's labels, as Kubernetes does from version 1.35 on."""
         self.pages: dict[tuple[Resource, str, str], bytes] = {}

@@ -18,6 +18,7 @@ class DecoratedKube:
 
     def __init__(self, kube: Kube) -> None:
         self.kube = kube
+        self.lamina_namespace = kube.lamina_namespace
         self.get = self._decorated("get", kube.get)
         self.list = self._decorated("list", kube.list)
         self.watch = kube.watch

@@ -58,6 +58,11 @@ class Kube(Protocol):
     `labels` and `fields` are selectors as kubectl writes them.
     """
 
+    @property
+    def lamina_namespace(self) -> str:
+        """Where Lamina is installed."""
+        ...
+
     async def get(self, resource: Resource, name: str, *, namespace: str = "") -> Object: ...
 
     async def list(self, resource: Resource, *, namespace: str = "", labels: str = "", fields: str = "") -> Listing: ...
@@ -130,6 +135,7 @@ class ConnectedKube(ProxiedKube, Protocol):
     """A server that a command is connected to, with its address."""
 
     server: str
+    lamina_namespace: str
 
     async def version(self) -> Object:
         """What the server says of its version."""

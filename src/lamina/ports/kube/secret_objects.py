@@ -4,14 +4,13 @@ import base64
 import contextlib
 from collections.abc import Mapping
 
-from lamina.core.component_names import NAMESPACE
 from lamina.ports.kube import NAMESPACES, SECRETS, AlreadyExists, Kube, NotFound, Object
 
 
-def secret_object(name: str, content: Mapping[str, bytes]) -> Object:
+def secret_object(namespace: str, name: str, content: Mapping[str, bytes]) -> Object:
     """A Secret with a certificate. `content` has at least `tls.crt` and `tls.key`."""
     return {
-        "metadata": {"name": name, "namespace": NAMESPACE},
+        "metadata": {"name": name, "namespace": namespace},
         "type": "kubernetes.io/tls",
         "data": {key: base64.b64encode(each).decode() for key, each in content.items()},
     }
@@ -32,5 +31,5 @@ async def create_secret(kube: Kube, secret: Object) -> None:
         await kube.create(SECRETS, secret)
     except NotFound:
         with contextlib.suppress(AlreadyExists):
-            await kube.create(NAMESPACES, {"metadata": {"name": NAMESPACE}})
+            await kube.create(NAMESPACES, {"metadata": {"name": secret["metadata"]["namespace"]}})
         await kube.create(SECRETS, secret)
