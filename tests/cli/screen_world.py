@@ -180,7 +180,7 @@ def _program(after_the_first: str) -> None:
         return kube
 
     client.connect = connect  # type: ignore[assignment]
-    client.cluster_name = lambda path: "https://server (context test)"
+    client.cluster_name = lambda *_: "https://server (context test)"
     main()
 
 

@@ -103,8 +103,7 @@ async def test_why_ends_with_1_for_what_does_not_run(monkeypatch: pytest.MonkeyP
 
 async def test_a_namespace_and_a_cluster_without_gpu_pods(monkeypatch: pytest.MonkeyPatch) -> None:
     kube = await cluster(pod("plain", container()))
-    for name in ("default", "team"):
-        await kube.create(NAMESPACES, {"metadata": {"name": name}})
+    await kube.create(NAMESPACES, {"metadata": {"name": "team"}})
     commands = Commands(monkeypatch, kube)
     assert (await commands.run("pods")).output == "No pod in namespace default requests a GPU.\n"
     assert (await commands.run("pods", "-n", "team")).output == "No pod in namespace team requests a GPU.\n"

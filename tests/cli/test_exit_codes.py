@@ -13,6 +13,7 @@ FOLDERS = (ROOT / "src/lamina/cli", ROOT / "lab/src/lamina_lab/cli")
 OTHERS = {
     "main.py": {"error.exit_code", "128 + number"},  # of an error, whose codes are checked here, and of a signal
     "lab.py": {"machines.execute(name, node, command)"},  # of the program, as of `lamina run`
+    "top.py": {"128 + self._signal"},  # of a signal
     "run.py": {
         "run_limited(command, memory=memory, gpu=gpu, simulate=simulate or None, cores=cores, policy=policy, "
         "device=device)"

@@ -327,9 +327,7 @@ async def test_a_workload_whose_pods_cannot_be_resized_stays_as_it_is(
     await world.make(holding, "running")
     await world.change(metadata={"labels": {"app": "a"}})
     before = await world.kube.create(DEPLOYMENTS, deployment())
-    work = resize_workload(
-        world.kube, world.clock, "default", "deploy/web", Resize("main", 5000, None), rollout=False, wait=wait
-    )
+    work = resize_workload(world.kube, world.clock, "default", "deploy/web", Resize("main", 5000, None), wait=wait)
     said = await world.while_running(_lines(work))
     assert said.startswith(f"BadInput: pod default/a cannot be resized: {REFUSED[holding]}"), said
     assert await world.kube.get(DEPLOYMENTS, "web", namespace="default") == before

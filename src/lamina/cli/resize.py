@@ -37,13 +37,11 @@ def resize(
     one_of(when_held, ("refuse", "wait"), "--when-held")
     chosen = chosen_namespace(namespace, choice)
     memory_mib = parse_memory_mib(memory, where="--memory") if memory else None
-    size = operation.Resize(container, memory_mib, cores, waits=when_held == "wait")
+    size = operation.Resize(container, memory_mib, cores, waits=when_held == "wait", rollout=rollout)
 
     async def resized(kube: ConnectedKube) -> None:
         if "/" in which:
-            lines = operation.resize_workload(
-                kube, SystemClock(), chosen, which, size, rollout=rollout, wait=wait, say=_say
-            )
+            lines = operation.resize_workload(kube, SystemClock(), chosen, which, size, wait=wait, say=_say)
             async for line in lines:
                 typer.echo(line)
             return

@@ -46,13 +46,15 @@ def _silent(_: str) -> None:
 class Resize(NamedTuple):
     """Another size for one container, the first one of a pod if none is named. None leaves an amount as it is.
 
-    `waits`: a size below what programs hold waits for them instead of being refused.
+    `waits`: a size below what programs hold waits for them instead of being refused. `rollout`: the template of a
+    workload is changed although that replaces its pods.
     """
 
     container: str
     memory_mib: int | None
     cores: int | None
     waits: bool = False
+    rollout: bool = False
 
 
 class ResizeRequest(NamedTuple):
@@ -84,7 +86,7 @@ async def resize_pod(
 
 
 async def resize_workload(
-    kube: Kube, clock: Clock, namespace: str, which: str, size: Resize, *, rollout: bool, wait: bool, say: Say = _silent
+    kube: Kube, clock: Clock, namespace: str, which: str, size: Resize, *, wait: bool, say: Say = _silent
 ) -> AsyncIterator[str]:
     """Resize the running pods of kind/name, then its template. Yields sentences. Raises BadInput, Outside and NotYet.
 
@@ -106,7 +108,7 @@ async def resize_workload(
         yield f"P{request.title[1:]}: {status}."
     wanted_size = WantedSize(size.memory_mib, size.cores)
     yield await TemplateResizer(kube, clock, config).resize(
-        namespace, which, size.container, wanted_size, rollout=rollout
+        namespace, which, size.container, wanted_size, rollout=size.rollout
     )
 
 
