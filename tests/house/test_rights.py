@@ -111,6 +111,7 @@ class Noted:
 
     def __init__(self, part: str, kube: FakeKube) -> None:
         self._part, self._kube = part, kube
+        self.lamina_namespace = kube.lamina_namespace
         self.asked: set[tuple[str, str, str]] = set()
 
     def __getattr__(self, verb: str) -> Callable[..., Any]:

@@ -261,10 +261,6 @@ def test_no_text_has_anchors(folder: Path) -> None:
     assert [name for name, text in texts.items() if re.search(r"[&*]id\d", text)] == []
 
 
-def test_it_goes_into_no_other_namespace(folder: Path) -> None:
-    assert "--namespace lamina-system" in by_helm(folder, namespace="default").stderr
-
-
 def test_the_values_file_holds_the_defaults() -> None:
     assert yaml.safe_load(chart()["values.yaml"]) == json.loads(
         json.dumps(install_values.plain(install_values.Values()))
