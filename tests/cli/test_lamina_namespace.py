@@ -74,7 +74,11 @@ async def test_what_is_no_name_is_refused(monkeypatch: pytest.MonkeyPatch, name:
 
 
 def documents(output: str) -> list[Object]:
-    return list(yaml.safe_load_all("\n".join(line for line in output.splitlines() if line[:7] != "Warning")))
+    return list(
+        yaml.safe_load_all(
+            "\n".join(line for line in output.splitlines() if not line.startswith(("Warning", "Cluster: ")))
+        )
+    )
 
 
 async def test_an_installation_is_rendered_for_its_namespace(monkeypatch: pytest.MonkeyPatch) -> None:

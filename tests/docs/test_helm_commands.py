@@ -30,7 +30,8 @@ def test_a_helm_command_of_the_documentation_works(page: str, command: str, rele
     _, verb, *arguments = shlex.split(command)
     if verb == "install":
         release.run(verb, *arguments)
-        assert release.values()["image"]["repository"] == "example.com/lamina"
+        found = release.values(arguments[0], arguments[arguments.index("--namespace") + 1])
+        assert found["image"]["repository"] == "example.com/lamina"
         return
     release.install()
     if verb == "rollback":

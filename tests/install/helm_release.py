@@ -48,8 +48,10 @@ class Release:
             "install", name, "lamina-chart", "--namespace", namespace, "--create-namespace", "--values", "values.json"
         )
 
-    def values(self) -> dict[str, Any]:
-        found: dict[str, Any] = json.loads(self.run("get", "values", "lamina", *NAMESPACE, "--output", "json"))
+    def values(self, name: str = "lamina", namespace: str = "lamina-system") -> dict[str, Any]:
+        found: dict[str, Any] = json.loads(
+            self.run("get", "values", name, "--namespace", namespace, "--output", "json")
+        )
         return found
 
 

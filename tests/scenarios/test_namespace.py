@@ -43,7 +43,7 @@ def test_a_share_runs_and_commands_find_the_installation(elsewhere: Lab) -> None
         (("gpus",), "V100"),
         (("why", "share"), "share"),
         (("config", "show"), f"ConfigMap {SPACE}/lamina"),
-        (("doctor",), "it is in force"),
+        (("doctor", "--all"), "it is in force"),
     ):
         answer = elsewhere.lamina(*command)
         assert expected in answer.stdout, (command, answer.stdout, answer.stderr)
