@@ -13,6 +13,7 @@ from pathlib import Path
 from lamina.core.cards import card
 from lamina.core.grants import ComputePolicy
 from lamina.enforcement import DeviceLimit, Limits, environment, write_container
+from lamina.operations.gpu_load import KERNELS
 from lamina_lab import simgpu
 from lamina_lab.simgpu.description import place
 
@@ -20,7 +21,6 @@ ROOT = Path(__file__).resolve().parents[1]
 MIB = 1 << 20
 MODEL = "H200"
 """The card with the most memory, so that 256 processes have room for their contexts."""
-KERNELS = ROOT / "src" / "lamina" / "operations" / "verify" / "kernels.ptx"
 CONTEXT_MIB = card(MODEL).context_bytes // MIB
 
 
@@ -32,6 +32,11 @@ class Bench:
     uuid: str
     hurry: int = 1
     """How many times shorter everything takes: more than 1 to try a benchmark out, with figures that mean nothing."""
+
+    @property
+    def kernels(self) -> Path:
+        """The module that programs load, as a real driver would take it."""
+        return self.folder / "kernels.ptx"
 
     def sleep(self, seconds: float) -> None:
         """Let programs work for so long: GPU time shows in real time only."""
@@ -89,6 +94,7 @@ def machine(
             seed=name,
         )
         simgpu.write(described, folder / "machine")
+        (folder / "kernels.ptx").write_bytes(KERNELS)
         yield Bench(folder, place(described)[0].uuid, hurry)
 
 

@@ -4,7 +4,7 @@ from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 
-from bench.machine import KERNELS, Bench, Worker, soon, workers
+from bench.machine import Bench, Worker, soon, workers
 from bench.measures import Report, alternate
 from lamina.core.grants import ComputePolicy
 
@@ -42,7 +42,10 @@ def sides(
 ) -> Iterator[dict[str, list[Worker]]]:
     """So many processes without the facade, and as many in one container."""
     held = bench.ours(cores=cores, policy=policy)
-    with workers(count, [program, KERNELS], bench.native()) as plain, workers(count, [program, KERNELS], held) as ours:
+    with (
+        workers(count, [program, bench.kernels], bench.native()) as plain,
+        workers(count, [program, bench.kernels], held) as ours,
+    ):
         yield {"native": plain, "ours": ours}
 
 

@@ -4,7 +4,7 @@ import re
 import subprocess
 from pathlib import Path
 
-from bench.machine import KERNELS, Bench
+from bench.machine import Bench
 from bench.measures import Report
 from lamina.core.grants import ComputePolicy
 
@@ -15,17 +15,23 @@ FEW = 1_000
 def measure(report: Report, calls: Path, bench: Bench, count: int) -> None:
     """Instructions over so many calls."""
     for call in CALLS:
-        native, ours = _each(calls, call, count, bench.native()), _each(calls, call, count, bench.ours())
+        native, ours = (
+            _each([calls, bench.kernels, call], count, bench.native()),
+            _each([calls, bench.kernels, call], count, bench.ours()),
+        )
         report.add(f"{call}-instructions", "1", native=native, ours=ours)
-    limited = _each(calls, "launch", count, bench.ours(cores=50, policy=ComputePolicy.CAP))
-    report.add("launch-limited-instructions", "1", native=_each(calls, "launch", count, bench.native()), ours=limited)
+    limited = _each([calls, bench.kernels, "launch"], count, bench.ours(cores=50, policy=ComputePolicy.CAP))
+    report.add(
+        "launch-limited-instructions",
+        "1",
+        native=_each([calls, bench.kernels, "launch"], count, bench.native()),
+        ours=limited,
+    )
 
 
-def _each(calls: Path, call: str, count: int, variables: dict[str, str]) -> float:
+def _each(command: list[str | Path], count: int, variables: dict[str, str]) -> float:
     """Instructions of one call: what more calls cost more, so that starting does not count."""
-    counts = [
-        _counted([str(calls), str(KERNELS), call, str(operations)], variables) for operations in (FEW, FEW + count)
-    ]
+    counts = [_counted([*map(str, command), str(operations)], variables) for operations in (FEW, FEW + count)]
     return (counts[1] - counts[0]) / count
 
 

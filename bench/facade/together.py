@@ -9,7 +9,7 @@ from pathlib import Path
 
 from bench.facade.calls import SPAN as COMPARED_SPAN
 from bench.facade.calls import ask, compare, up_to
-from bench.machine import KERNELS, Bench, workers
+from bench.machine import Bench, workers
 from bench.measures import Report, alternate
 
 AT_ONCE = (1, 4, 16, 64)
@@ -22,7 +22,10 @@ def measure(report: Report, calls: Path, start: Path, bench: Bench, rounds: int,
     """All processes active, then one active among others that only exist."""
     for count in up_to(most, AT_ONCE):
         held = bench.ours()
-        with workers(count, [calls, KERNELS], bench.native()) as plain, workers(count, [calls, KERNELS], held) as ours:
+        with (
+            workers(count, [calls, bench.kernels], bench.native()) as plain,
+            workers(count, [calls, bench.kernels], held) as ours,
+        ):
             groups = {"native": plain, "ours": ours}
 
             def pairs(side: str, groups=groups) -> float:
@@ -35,8 +38,8 @@ def measure(report: Report, calls: Path, start: Path, bench: Bench, rounds: int,
     for count in up_to(most, IDLE):
         held = bench.ours()
         with (
-            workers(1, [calls, KERNELS], bench.native()) as plain,
-            workers(1, [calls, KERNELS], held) as ours,
+            workers(1, [calls, bench.kernels], bench.native()) as plain,
+            workers(1, [calls, bench.kernels], held) as ours,
             workers(count, [start, "idle"], held),
         ):
             sides = {"native": plain, "ours": ours}

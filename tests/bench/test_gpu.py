@@ -334,9 +334,9 @@ def test_without_a_gpu_it_says_so_and_ends_with_2(
     def no_driver() -> Path:
         raise Outside("this machine has no NVIDIA driver")
 
-    monkeypatch.setattr("lamina.operations.verify.machine.find_driver", no_driver)
+    monkeypatch.setattr("lamina.enforcement.run_machine.find_driver", no_driver)
     assert main(["--out", str(tmp_path / "x")]) == 2
-    assert capsys.readouterr().err == "this machine has no NVIDIA driver\n"
+    assert capsys.readouterr().err == "this machine has no NVIDIA driver; use --simulate MODEL\n"
     assert list(tmp_path.iterdir()) == []
 
 

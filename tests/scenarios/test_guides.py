@@ -81,7 +81,7 @@ ONE_NODE: Mapping[str, tuple[list[str], list[Says]]] = {
     "tutorials/first-share.md": (
         [],
         [
-            Says("lamina doctor", r"agents +ok"),
+            Says("lamina doctor", r"\d+ checks: 0 failed"),
             Says("lamina pods", r"(?s)Running.*10000 MiB.*Running.*10000 MiB"),
             Says("kubectl exec", r"0MiB / 10000MiB"),
             Says("lamina why", r"needs 900000 MiB; the largest GPU has 32768 MiB"),
