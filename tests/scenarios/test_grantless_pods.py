@@ -27,6 +27,6 @@ def test_tickets_without_a_grant(lab: Lab) -> None:
     assert f"pods without a grant have {tickets} of {tickets} nvidia.com/gpu" in said
     assert f"pod default/culprit has {tickets} nvidia.com/gpu of node {lab.node} without a grant" in said
     assert "Lamina did not place it" in lab.lamina("why", "culprit").stdout
-    assert "default/culprit has" in lab.lamina("doctor").stdout
+    assert "default/culprit has" in lab.lamina("doctor", "--all").stdout
     lab.kubectl("delete", "pod", "culprit", "--grace-period=1")
     running(lab, "honest")

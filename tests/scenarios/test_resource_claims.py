@@ -178,12 +178,12 @@ def test_a_rule_evicts_the_pods_of_a_gpu_and_keeps_claims_away(lab: Lab) -> None
     made(lab, "other", memory="1Gi")
     assert [each["device"] for each in results(lab, "other")] != [name]
     sentence = f"DeviceTaintRule repair taints 1 device of {lab.node} with example.com/repair:NoExecute"
-    assert sentence in lab.lamina("doctor").stdout
+    assert sentence in lab.lamina("doctor", "--all").stdout
     share(lab, "whole")
     wait_until(lambda: sentence in lab.lamina("why", "whole").stdout, lambda: lab.lamina("why", "whole").stdout)
     lab.kubectl("delete", "devicetaintrules", "repair")
     running(lab, "whole")
-    assert sentence not in lab.lamina("why", "whole").stdout + lab.lamina("doctor").stdout
+    assert sentence not in lab.lamina("why", "whole").stdout + lab.lamina("doctor", "--all").stdout
 
 
 def test_commands_know_what_claims_hold(lab: Lab) -> None:
@@ -204,7 +204,7 @@ def test_commands_know_what_claims_hold(lab: Lab) -> None:
     assert listed[1].split() == ["claimed", "Running", "node-0", *held]
     refused = lab.lamina("reset", "--yes")
     assert refused.returncode == 2 and "1 pod uses GPUs: default/claimed" in refused.stderr
-    found = lab.lamina("doctor").stdout
+    found = lab.lamina("doctor", "--all").stdout
     assert "devices are offered to claims" in found and "other drivers for claims" in found
 
 

@@ -53,12 +53,12 @@ def test_s1_2_what_a_vgpu_uses_of_the_cores_is_what_is_shown(
 def test_s1_9_doctor_checks_what_is_needed(lab: Lab, hami_core: str) -> None:
     lab.apply(hami_core)
     lab.running_pod("")
-    healthy = lab.lamina("doctor", "--kubeconfig", str(lab.kubeconfig))
+    healthy = lab.lamina("doctor", "--all", "--kubeconfig", str(lab.kubeconfig))
     assert healthy.returncode == 0, healthy.stdout + healthy.stderr
     assert {"webhook", "node-0:", "scheduler"} <= set(healthy.stdout.split())
     lab.kubectl("label", "node", lab.node, "nvidia.com/gpu.present=true")
     lab.kubectl("run", "nvidia-device-plugin-1", "--image", "plugin", "--command", "--", "sleep", "1000")
-    sick = lab.lamina("doctor", "--kubeconfig", str(lab.kubeconfig))
+    sick = lab.lamina("doctor", "--all", "--kubeconfig", str(lab.kubeconfig))
     assert sick.returncode == 1
     assert "other device plugins: keep them off the nodes that Lamina serves" in sick.stdout
     assert f"kubectl label node {lab.node} nvidia.com/gpu.deploy.device-plugin=false" in sick.stdout

@@ -70,7 +70,7 @@ def test_s2_8_a_killed_daemon_comes_back_and_a_killed_agent_takes_it_over(lab: L
     wait_until(lambda: states(lab) == ["ready", "ready"], lambda: str(states(lab)))
     assert daemons(lab) == after
     assert after[second] == before[second], "one GPU's daemon is no other's"
-    assert "2 GPUs are served" in lab.lamina("doctor").stdout
+    assert "2 GPUs are served" in lab.lamina("doctor", "--all").stdout
 
 
 def test_a_program_that_uses_mps_outlives_the_agent_and_on_a_plain_node_the_service(lab: Lab) -> None:
@@ -129,7 +129,7 @@ def test_a_gpu_with_a_share_waits_and_says_for_whom(lab: Lab) -> None:
     wait_until(lambda: allocatable(lab).get(SHARED) == 10, lambda: str(allocatable(lab)))
     spec = json.loads(lab.kubectl("get", "inventory", lab.node, "-o", "json"))["spec"]
     assert [each["reason"] for each in spec["mps"] if "reason" in each] == ["pod default/shares is using the GPU"]
-    assert "pod default/shares is using the GPU" in lab.lamina("doctor").stdout
+    assert "pod default/shares is using the GPU" in lab.lamina("doctor", "--all").stdout
     lab.kubectl("delete", "pod", "shares", "--grace-period=1")
     offers(lab, {SHARED: 20})
 

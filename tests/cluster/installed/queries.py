@@ -64,7 +64,7 @@ def rolled_out(cluster: RealCluster, what: str) -> None:
 
 def reported(lamina: Installation, what: str) -> str:
     """All that the doctor says of one thing: its state, and how to fix it."""
-    lines = lamina.shell(lamina.command("lamina doctor") + " || test $? = 1").splitlines()
+    lines = lamina.shell(lamina.command("lamina doctor") + " --all || test $? = 1").splitlines()
     return "\n".join(line for line in lines if line.startswith(what))
 
 

@@ -129,7 +129,7 @@ def test_the_doctor_needs_no_more_rights_than_its_document_says(cluster: RealClu
     cluster.kubectl("create", "clusterrolebinding", "doctor", "--clusterrole=doctor", "--user=doctor")
     try:
         config = cluster.control.authority.kubeconfig("doctor", "doctor")
-        assert "it answers, and refuses an invalid pod" in both.shell(f"lamina doctor --kubeconfig {config}")
+        assert "it answers, and refuses an invalid pod" in both.shell(f"lamina doctor --all --kubeconfig {config}")
         assert "No pod" in both.shell(f"lamina pods --kubeconfig {config}")
     finally:
         cluster.kubectl("delete", "clusterrole,clusterrolebinding", "doctor")
