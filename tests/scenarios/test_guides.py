@@ -104,7 +104,7 @@ ONE_NODE: Mapping[str, tuple[list[str], list[Says]]] = {
 MOVED = [
     Says("lamina simulate", r"pods on 1 nodes with 2 GPUs"),
     Says("kubectl drain", r"drained"),
-    Says("lamina doctor", r"node-0: GPUs +ok"),
+    Says("lamina doctor", r"\d+ checks: 0 failed"),
 ]
 MIGRATIONS: Mapping[str, list[Says]] = {
     "how-to/migrate-from-hami.md": [
