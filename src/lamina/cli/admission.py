@@ -9,9 +9,8 @@ import typer
 
 from lamina.admission.run import run
 from lamina.admission.settings import AdmissionSettings
-from lamina.cli.options import lamina_namespace
+from lamina.cli.options import component_namespace
 from lamina.cli.service_options import Config, Kubeconfig, LogLevel, ProtectMetrics, configure_logging
-from lamina.core.component_names import DEFAULT_NAMESPACE
 from lamina.ports.listener import parse_address
 
 
@@ -44,7 +43,7 @@ def admission(
     configure_logging(log_level)
     settings = AdmissionSettings(
         kubeconfig=kubeconfig,
-        namespace=lamina_namespace() or DEFAULT_NAMESPACE,
+        namespace=component_namespace(),
         config=config,
         bind=parse_address(bind, where="--bind"),
         host=host,

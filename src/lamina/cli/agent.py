@@ -8,7 +8,7 @@ import typer
 
 from lamina.agent.run import run
 from lamina.agent.state.settings import AgentSettings
-from lamina.cli.options import lamina_namespace
+from lamina.cli.options import component_namespace
 from lamina.cli.service_options import (
     Config,
     Kubeconfig,
@@ -18,7 +18,6 @@ from lamina.cli.service_options import (
     SelinuxType,
     configure_logging,
 )
-from lamina.core.component_names import DEFAULT_NAMESPACE
 from lamina.dra.names import DRIVER
 from lamina.ports.listener import parse_address
 from lamina.ports.mps.service_client import SOCKET
@@ -106,7 +105,7 @@ def agent(
     settings = AgentSettings(
         node=node,
         kubeconfig=kubeconfig,
-        namespace=lamina_namespace() or DEFAULT_NAMESPACE,
+        namespace=component_namespace(),
         config=config,
         kubelet_dir=kubelet_dir,
         cdi_dir=cdi_dir,

@@ -6,11 +6,10 @@ from typing import Annotated
 import typer
 import uvloop
 
-from lamina.cli.options import lamina_namespace
+from lamina.cli.options import component_namespace
 from lamina.cli.service_options import Config, Kubeconfig, LogLevel, ProtectMetrics, configure_logging
 from lamina.controller.run import run
 from lamina.controller.settings import ControllerSettings
-from lamina.core.component_names import DEFAULT_NAMESPACE
 from lamina.dra.names import DRIVER
 from lamina.ports.listener import parse_address
 
@@ -104,7 +103,7 @@ def controller(
     configure_logging(log_level)
     settings = ControllerSettings(
         kubeconfig=kubeconfig,
-        namespace=lamina_namespace() or DEFAULT_NAMESPACE,
+        namespace=component_namespace(),
         config=config,
         extender_tls=extender_tls,
         extender=parse_address(extender_bind, where="--extender-bind"),

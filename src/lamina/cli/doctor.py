@@ -12,11 +12,11 @@ from lamina.cli.connection import ClusterChoice, cluster_command, here_instead, 
 from lamina.cli.exit_codes import ExitCode
 from lamina.cli.lists import ListForm, ListKind, ListReading, check, print_list
 from lamina.cli.options import Local, NoHeaders, Output, SortBy
-from lamina.errors import BadInput, Outside
+from lamina.errors import BadInput
 from lamina.operations.doctor.examine import examine
 from lamina.operations.doctor.finding import Finding, State
 from lamina.operations.doctor.machine import examine_machine
-from lamina.operations.local_machine import read_machine
+from lamina.operations.local_machine import read_machine, read_usable_machine
 from lamina.ports.kube import ConnectedKube
 
 
@@ -54,9 +54,7 @@ def doctor(
         return ListReading(await examine(kube))
 
     async def here() -> ListReading[Finding]:
-        machine = await asyncio.to_thread(read_machine)
-        if machine.nothing and not local:
-            raise Outside(machine.nothing)
+        machine = await asyncio.to_thread(read_machine if local else read_usable_machine)
         findings = await asyncio.to_thread(examine_machine, machine)
         return ListReading(findings, [here_instead(machine.node, local=local)])
 

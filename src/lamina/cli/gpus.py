@@ -12,9 +12,9 @@ from lamina.cli.connection import here_instead
 from lamina.cli.lists import ListedCluster, ListKind, ListQuery, ListReading, list_command
 from lamina.cli.options import Local, one_of
 from lamina.cli.tables import UNKNOWN, amount
-from lamina.errors import BadInput, Outside
+from lamina.errors import BadInput
 from lamina.operations import agent_metrics
-from lamina.operations.local_machine import read_machine
+from lamina.operations.local_machine import read_usable_machine
 from lamina.operations.node_labels import labeled_nodes
 from lamina.ports.kube import ProxiedKube
 from lamina.report import cluster_reader
@@ -58,9 +58,7 @@ def gpus(
         return ListReading([row for row in chosen if row.node in names], silent_agents(use), warnings(cluster))
 
     async def here() -> ListReading[GpuRow]:
-        machine = await asyncio.to_thread(read_machine)
-        if machine.nothing:
-            raise Outside(machine.nothing)
+        machine = await asyncio.to_thread(read_usable_machine)
         rows = in_order(machine.gpu_rows, sort)
         return ListReading(rows, [here_instead(machine.node, local=local)], machine.warnings)
 

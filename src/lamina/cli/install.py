@@ -8,7 +8,7 @@ import yaml
 
 from lamina import __version__, configuration
 from lamina.cli.connection import ClusterChoice, cluster_command, cluster_line, with_cluster
-from lamina.cli.options import check_namespace, lamina_namespace
+from lamina.cli.options import check_namespace, component_namespace, lamina_namespace
 from lamina.core.component_names import DEFAULT_NAMESPACE
 from lamina.errors import BadInput
 from lamina.install import values as install_values
@@ -118,7 +118,7 @@ def scheduler_config(
     if not kube_version:
         raise BadInput("--kube-version is required: the configuration format depends on the version of kube-scheduler")
     read = configuration.load(read_text(config), str(config)) if config is not None else configuration.DEFAULT
-    namespace = lamina_namespace() or DEFAULT_NAMESPACE
+    namespace = component_namespace()
     access = ExtenderAccess(extender_url or service_url(namespace), extender_tls, namespace)
     document = render_config(
         read,

@@ -8,6 +8,7 @@ from typing import Annotated, Any
 
 import typer
 
+from lamina.core.component_names import DEFAULT_NAMESPACE
 from lamina.core.object_names import is_namespace_name
 from lamina.errors import BadInput
 
@@ -74,6 +75,11 @@ ANSWER_OUTPUTS = ("text", "json", "yaml")
 def lamina_namespace() -> str:
     """What `lamina --lamina-namespace` names; empty without it."""
     return _LAMINA_NAMESPACE.get()
+
+
+def component_namespace() -> str:
+    """The namespace of a component: the one that this invocation names, or the default."""
+    return lamina_namespace() or DEFAULT_NAMESPACE
 
 
 def set_lamina_namespace(name: str) -> None:

@@ -8,7 +8,7 @@ import asyncio
 import contextlib
 import signal
 import sys
-from collections.abc import Coroutine
+from collections.abc import Coroutine, Sequence
 from typing import Annotated, Any
 
 import typer
@@ -58,20 +58,17 @@ def top(
         _check_terminal()
     clock = SystemClock()
 
-    async def show(source: TopSource) -> None:
+    async def show(source: TopSource, said: Sequence[str] = ()) -> None:
         if not once:
             await _Live(source, screen, clock).run(every)
             return
         screen.take(await source.read())
-        for line in plain_lines(screen):
+        for line in (*said, *plain_lines(screen)):
             typer.echo(line)
 
     async def here() -> None:
         machine = TopMachine(clock)
-        await machine.read()
-        if once:
-            typer.echo(here_instead(machine.name, local=local))
-        await show(machine)
+        await show(machine, [here_instead(machine.name, local=local)])
 
     with_cluster_or_here(
         choice, lambda kube: show(TopCluster(kube, clock, "" if once else cluster_name(choice))), here, local=local

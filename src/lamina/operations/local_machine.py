@@ -56,6 +56,14 @@ class LocalMachine(NamedTuple):
         return [*over, f"{what} of {users} cannot be read and not counted: {hidden[0].refusal}"]
 
 
+def read_usable_machine() -> LocalMachine:
+    """This machine now. Raises Outside where it has neither a GPU nor a run that simulates one."""
+    machine = read_machine()
+    if machine.nothing:
+        raise Outside(machine.nothing)
+    return machine
+
+
 def read_machine(*, gpus: bool = True) -> LocalMachine:
     """This machine now. Without `gpus`, those of runs are there without figures, and no driver is asked."""
     found = tuple(runs())

@@ -4,11 +4,11 @@ from collections.abc import Callable
 from typing import Generic, NamedTuple, TypeVar
 
 from lamina.cli.screen.rows import PodLine, part, short_model, state_of
+from lamina.cli.tables import UNKNOWN
 from lamina.report.gpus import HEALTHY, GpuRow
 from lamina.report.shares import CREATING
 
 R = TypeVar("R")
-UNKNOWN = "-"
 _ALMOST_FULL, _FULL = 0.75, 0.9
 
 
@@ -74,13 +74,8 @@ def memory_of_gpu(row: GpuRow) -> Filled:
     return Filled(used, part(row.memory_granted_mib, row.memory_mib), load_style(used))
 
 
-def busy_of_gpu(row: GpuRow) -> Filled:
-    """How busy it is."""
-    return Filled(part(row.busy_percent, 100))
-
-
-def busy_of_pod(row: PodLine) -> Filled:
-    """The same of a share."""
+def busy_of(row: GpuRow | PodLine) -> Filled:
+    """How busy the GPU is, or is with the share."""
     return Filled(part(row.busy_percent, 100))
 
 
@@ -106,7 +101,7 @@ PODS: tuple[ScreenColumn[PodLine], ...] = (
     ScreenColumn("USED", lambda row: number(row.used_mib), 0, True, "used"),
     ScreenColumn("LIMIT", lambda row: number(row.limit_mib), 0, True, "limit"),
     ScreenColumn("PEAK", lambda row: number(row.peak_mib), 5, True),
-    ScreenColumn("BUSY", lambda row: percent(busy_of_pod(row).used), 10, order="busy", bar=busy_of_pod),
+    ScreenColumn("BUSY", lambda row: percent(busy_of(row).used), 10, order="busy", bar=busy_of),
     ScreenColumn("BUSY%", lambda row: number(row.busy_percent), 0, True, "busy", twin="BUSY"),
     ScreenColumn("COMPUTE", lambda row: row.compute or UNKNOWN, 6, True),
     ScreenColumn(
@@ -123,7 +118,7 @@ GPUS: tuple[ScreenColumn[GpuRow], ...] = (
     ScreenColumn("USED", lambda row: number(row.memory_used_mib), 0, True, "used"),
     ScreenColumn("GRANTED", lambda row: number(row.memory_granted_mib), 3, True),
     ScreenColumn("TOTAL", lambda row: str(row.memory_mib), 0, True, "limit"),
-    ScreenColumn("BUSY", lambda row: percent(busy_of_gpu(row).used), 8, order="busy", bar=busy_of_gpu),
+    ScreenColumn("BUSY", lambda row: percent(busy_of(row).used), 8, order="busy", bar=busy_of),
     ScreenColumn("BUSY%", lambda row: number(row.busy_percent), 0, True, "busy", twin="BUSY"),
     ScreenColumn("COMPUTE", lambda row: row.compute, 7, True),
     ScreenColumn("PODS", lambda row: str(len(row.pods)), 2, True, "pod"),

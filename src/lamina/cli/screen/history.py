@@ -4,7 +4,7 @@ from collections import deque
 from collections.abc import Hashable, Iterable, Iterator
 from typing import NamedTuple
 
-from lamina.cli.screen.columns import Filled, busy_of_gpu, busy_of_pod, memory_of_gpu, memory_of_pod
+from lamina.cli.screen.columns import Filled, busy_of, memory_of_gpu, memory_of_pod
 from lamina.cli.screen.rows import PodLine
 from lamina.report.gpus import GpuRow
 
@@ -81,11 +81,11 @@ def key_of(row: PodLine | GpuRow) -> Hashable:
 
 
 def _of_gpus(rows: Iterable[GpuRow]) -> Iterator[tuple[Hashable, float | None, float | None]]:
-    return ((key_of(row), memory_of_gpu(row).used, busy_of_gpu(row).used) for row in rows)
+    return ((key_of(row), memory_of_gpu(row).used, busy_of(row).used) for row in rows)
 
 
 def _of_pods(rows: Iterable[PodLine]) -> Iterator[tuple[Hashable, float | None, float | None]]:
-    return ((key_of(row), memory_of_pod(row).used, busy_of_pod(row).used) for row in rows)
+    return ((key_of(row), memory_of_pod(row).used, busy_of(row).used) for row in rows)
 
 
 def _sum(values: Iterable[int | None]) -> int | None:

@@ -5,10 +5,8 @@ from collections.abc import Iterator, Sequence
 from rich.text import Text
 
 from lamina.cli.screen.columns import (
-    UNKNOWN,
     Filled,
-    busy_of_gpu,
-    busy_of_pod,
+    busy_of,
     gpu_style,
     memory_of_gpu,
     memory_of_pod,
@@ -20,6 +18,7 @@ from lamina.cli.screen.history import RowPast, key_of
 from lamina.cli.screen.rows import FIELDS, ORDERS, PodLine, state_of
 from lamina.cli.screen.state import HELP, WHY, TopScreen
 from lamina.cli.screen.text import Glyphs, Part, bar, curve, pieces, printable, shortened, styled, width_of
+from lamina.cli.tables import UNKNOWN
 from lamina.report.gpus import GpuRow
 
 _LABEL = 12
@@ -110,7 +109,7 @@ def _pod(screen: TopScreen, row: PodLine, width: int, glyphs: Glyphs) -> Iterato
     guaranteed = "" if row.memory_mib == row.limit_mib else f", {number(row.memory_mib)} MiB of it guaranteed"
     memory = f"{number(row.used_mib)} of {number(row.limit_mib)} MiB{guaranteed}, peak {number(row.peak_mib)} MiB"
     yield from _bar("memory", memory_of_pod(row), memory, width, glyphs)
-    yield from _bar("busy", busy_of_pod(row), f"of the GPU's time, compute: {row.compute or UNKNOWN}", width, glyphs)
+    yield from _bar("busy", busy_of(row), f"of the GPU's time, compute: {row.compute or UNKNOWN}", width, glyphs)
     yield from _field("refused", f"{number(row.refusals)} allocations", width, "red" if row.refusals else "")
     yield from _curves(screen.history.of(key_of(row)), width, glyphs)
     others = [each for each in screen.lines if _same_pod(each, row) and key_of(each) != key_of(row)]
@@ -128,7 +127,7 @@ def _gpu(screen: TopScreen, row: GpuRow, width: int, glyphs: Glyphs) -> Iterator
     if row.memory_limit_mib != row.memory_granted_mib:
         lent = f"{number(row.memory_borrowed_mib)} MiB borrowed, limits of {number(row.memory_limit_mib)} MiB together"
         yield from _field("lent", lent, width)
-    yield from _bar("busy", busy_of_gpu(row), f"compute: {row.compute}", width, glyphs)
+    yield from _bar("busy", busy_of(row), f"compute: {row.compute}", width, glyphs)
     if row.slots is not None:
         yield from _field("slots", f"{number(row.slots_granted)} of {row.slots} granted", width)
     yield from _curves(screen.history.of(key_of(row)), width, glyphs)
@@ -150,7 +149,7 @@ def _holders(title: str, rows: Sequence[PodLine], width: int, glyphs: Glyphs) ->
     yield styled()
     yield styled((title, "bold"))
     for row in sorted(rows, key=lambda row: -(row.used_mib or 0)):
-        figures = f"  {number(row.used_mib)} of {number(row.limit_mib)} MiB  {percent(busy_of_pod(row).used)} busy"
+        figures = f"  {number(row.used_mib)} of {number(row.limit_mib)} MiB  {percent(busy_of(row).used)} busy"
         name = f"  {row.namespace}/{row.pod} {row.container}"
         yield styled((shortened(name, max(8, width - width_of(figures)), glyphs.cut), ""), (figures, "dim"))
 

@@ -6,9 +6,8 @@ from collections.abc import Sequence
 from typing import NamedTuple, Protocol
 
 from lamina.cli.cluster_warnings import silent_agents, warnings
-from lamina.errors import Outside
 from lamina.operations import agent_metrics, workloads
-from lamina.operations.local_machine import read_machine
+from lamina.operations.local_machine import read_usable_machine
 from lamina.ports.clock import Clock
 from lamina.ports.kube import ProxiedKube
 from lamina.report import cluster_reader
@@ -76,9 +75,7 @@ class TopMachine:
 
     async def read(self) -> TopReading:
         """Raises Outside where the machine has neither a GPU nor a run."""
-        machine = await asyncio.to_thread(read_machine)
-        if machine.nothing:
-            raise Outside(machine.nothing)
+        machine = await asyncio.to_thread(read_usable_machine)
         shares, gpus = await asyncio.to_thread(lambda: (machine.shares, machine.gpu_rows))
         return TopReading(gpus, shares, (), self._clock.wall(), 0, machine.warnings)
 
