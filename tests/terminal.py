@@ -64,7 +64,7 @@ class Terminal:
         os.write(self._keyboard, keys)
 
     def resize(self, width: int, height: int) -> None:
-        """Change the size, of which the kernel tells the program."""
+        """Change the size; the kernel signals the program."""
         termios.tcsetwinsize(self._keyboard, (height, width))
 
     def signal(self, number: signal.Signals) -> None:

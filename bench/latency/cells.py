@@ -20,15 +20,15 @@ NEIGHBORS_MS = (0.1, 1.0, 10.0, 100.0)
 WAYS = ("loop", "async", "graph")
 SLICES_US = (200, 2000, 5000)
 REQUESTS, LEAST_S, MOST_S = 1000, 10.0, 60.0
-"""How many requests a run has, where that takes neither less nor more time than this."""
+"""The number of requests of a run, as long as it takes no less and no more time than this."""
 MOST_GRAPH_MS = 100
 """A graph runs as a whole, so graphs of long kernels have few."""
 SEED = 7
 
 
 class Cell(Struct, frozen=True, kw_only=True):
-    """Requests that come by an open loop, next to so many equal neighbors. `load` is the part of the GPU's time that
-    the requests need."""
+    """Requests that arrive in an open loop, next to a number of equal neighbors. `load` is the part of the GPU's time
+    that the requests need."""
 
     request_ms: float
     train_ms: tuple[float, ...]

@@ -1,8 +1,9 @@
-/* Serves requests that come by an open loop: each at its moment, whether the one before is done or not. A request is a
- * train of kernels, and is done when the GPU has done the last one. Arguments: a file of moments, in ns since the
- * start; a file for results; kernels of a request; the ns of a kernel, several of which go round. Prints "ready" and
- * waits for a line. The results have three numbers of each request that is done: when it came, when it began, and when
- * it was done, in ns. After the last one it does nothing until it is killed, as virtual time wants it. */
+/* Serves requests that arrive in an open loop: each at its own time, whether the previous one is done or not. A request
+ * is a train of kernels, and is done when the GPU has finished the last one. Arguments: a file of arrival times, in ns
+ * since the start; a file for results; the number of kernels of a request; and one or more lengths of a kernel in ns,
+ * which are used in turn. Prints "ready" and waits for a line. The results have three numbers for each request that is
+ * done, in ns: when it arrived, when it began, and when it was done. After the last request, the program sleeps until
+ * it is killed, because a program that takes part in virtual time must not end. */
 #include "bench.h"
 
 enum { KINDS = 8 };

@@ -20,7 +20,7 @@ _MORE = ("MODEL", "UUID", "PROCESSES")
 def ps(output: Output = "table", sort_by: SortBy = "", no_headers: NoHeaders = False, watch: Watch = False) -> None:
     """List runs of `lamina run` on this machine: limit, use, peak, refused allocations and processes.
 
-    Runs of other users are read as far as permissions of files allow.
+    Runs of other users are shown as far as file permissions allow.
     """
     kind = ListKind(
         row=RunRow,

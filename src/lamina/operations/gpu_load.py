@@ -67,7 +67,7 @@ class LoadDriver:
 
 
 class Spin:
-    """Batches of kernels that each take so many milliseconds of the GPU, in the current context."""
+    """Batches of kernels of a given length in milliseconds, in the current context."""
 
     def __init__(self, driver: Driver, kernel_ms: float) -> None:
         self._driver, self.kernel_ms = driver, kernel_ms
@@ -85,7 +85,7 @@ class Spin:
         self._driver("cuCtxSynchronize")
 
     def percent(self, kernels: int, seconds: float) -> float:
-        """The share of the GPU's time that so many kernels took."""
+        """The share of the GPU's time that these kernels took."""
         return kernels * self.kernel_ms / 10 / seconds
 
 

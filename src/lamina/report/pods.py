@@ -89,7 +89,7 @@ class UnplacedPod(NamedTuple):
 
 
 def waiting_pods(cluster: ClusterView) -> list[UnplacedPod]:
-    """These pods of all namespaces, without the reasons, each of which takes a look at all nodes."""
+    """These pods in all namespaces, without reasons: finding one means looking at all nodes."""
     return [
         UnplacedPod(pod["metadata"]["namespace"], pod["metadata"]["name"], status_of(pod))
         for pod in pods_with_gpus(cluster, None)

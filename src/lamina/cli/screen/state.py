@@ -153,7 +153,7 @@ class TopScreen:
                 self._move(index)
 
     def scroll_to(self, room: int) -> None:
-        """Keep the cursor within a table of so many rows."""
+        """Keep the cursor within the rows of the table."""
         self.cursor = max(0, min(self.cursor, len(self.rows) - 1))
         lowest = max(0, min(self.cursor - room + 1, len(self.rows) - room))
         self.offset = max(lowest, min(self.offset, self.cursor, max(0, len(self.rows) - room)))

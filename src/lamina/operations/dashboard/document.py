@@ -181,7 +181,7 @@ class ClusterFigures(Struct, frozen=True, kw_only=True):
     currency: str = ""
     unpriced_gpus: int = 0
     nodes_without_inventory: int = 0
-    """Nodes that are labeled as nodes with GPUs, and of which no agent has published an inventory."""
+    """Nodes that are labeled as having GPUs, but for which no agent has published an inventory."""
     configuration: str = ""
     """Why the text in the ConfigMap is refused; empty where it is in force."""
 

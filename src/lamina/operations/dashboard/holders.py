@@ -1,4 +1,4 @@
-"""Who held what of each GPU, from when to when, as far as this process has seen it."""
+"""Who held what of each GPU, and when, since this process started."""
 
 from collections import deque
 from collections.abc import Iterator, Mapping

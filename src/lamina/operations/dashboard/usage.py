@@ -31,7 +31,7 @@ def with_usage(document: ClusterDocument, use: ClusterUse) -> ClusterDocument:
 
 
 def _with_sums(figures: ClusterFigures, loads: Collection[GpuLoad]) -> ClusterFigures:
-    """The figures with what all GPUs do together, as far as it is known."""
+    """The figures, with the use of all GPUs whose use is known."""
     used = [load.used_mib for load in loads if load.used_mib is not None]
     busy = [load.busy_percent for load in loads if load.busy_percent is not None]
     return msgspec.structs.replace(
