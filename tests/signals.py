@@ -28,14 +28,19 @@ INHERITED = [
 _OF_THE_C_LIBRARY = 1 << 31 | 1 << 32
 
 
-def inherited_by(command: Sequence[str], ignored: Collection[int], blocked: Collection[int]) -> dict[str, int]:
+def _names(signals: Collection[signal.Signals]) -> str:
+    return ",".join(each.name for each in signals)
+
+
+def inherited_by(
+    command: Sequence[str], ignored: Collection[signal.Signals], blocked: Collection[signal.Signals]
+) -> dict[str, int]:
     """What `command`, which runs SIGNALS, prints when it starts with these. The C library keeps two for itself."""
 
-    def inherit() -> None:
-        for each in (signal.SIGHUP, signal.SIGINT):
-            signal.signal(each, signal.SIG_IGN if each in ignored else signal.SIG_DFL)
-        signal.pthread_sigmask(signal.SIG_SETMASK, blocked)
-
-    ran = subprocess.run(command, check=True, timeout=60, preexec_fn=inherit, stdout=subprocess.PIPE, text=True)
+    ignore = [f"--ignore-signal={_names(ignored)}"] if ignored else []
+    block = [f"--block-signal={_names(blocked)}"] if blocked else []
+    # Not by `preexec_fn`: with it Python forks, and gRPC in the test's process can abort the child.
+    started = ["env", "--default-signal=HUP,INT", *ignore, *block, *command]
+    ran = subprocess.run(started, check=True, timeout=60, stdout=subprocess.PIPE, text=True)
     fields = (line.split(":") for line in ran.stdout.splitlines())
     return {name: int(mask, 16) & ~_OF_THE_C_LIBRARY for name, mask in fields}

@@ -18,6 +18,7 @@ from lamina.ports.kube import (
     DEVICE_TAINT_RULES,
     JOBS,
     KUBERNETES_POD_GROUPS,
+    NAMESPACES,
     PLUGIN_POD_GROUPS,
     VOLCANO_POD_GROUPS,
     Object,
@@ -56,8 +57,8 @@ spec:
   containers: [{name: main, resources: {limits: {nvidia.com/gpumem: 1000}}}]
 """
 COMMANDS = (
-    *("gpus", "gpus -l team=a", "top --once", "pods -A", "why waits", "why runs", "why deploy/web", "why job/once"),
-    *("why claims", "fits -f -", "quotas", "advise defrag", "mig list", "config show"),
+    *("gpus", "gpus -l team=a", "top --once", "pods -A", "pods -n empty", "why waits", "why runs", "why deploy/web"),
+    *("why job/once", "why claims", "fits -f -", "quotas", "advise defrag", "mig list", "config show"),
 )
 
 
@@ -104,6 +105,7 @@ async def viewed() -> FakeKube:
         await kube.create(resource, {"metadata": {"name": "g", "namespace": "default"}, "spec": {"minMember": 1}})
     spec = {"schedulingPolicy": {"basic": {}}}
     await kube.create(KUBERNETES_POD_GROUPS, {"metadata": {"name": "g", "namespace": "default"}, "spec": spec})
+    await kube.create(NAMESPACES, {"metadata": {"name": "empty"}})
     await kube.create(CONFIG_MAPS, {"metadata": {"name": "lamina", "namespace": "lamina-system"}, "data": {}})
     return kube
 
