@@ -110,3 +110,20 @@ def test_running_processes_replace_the_sentence() -> None:
     assert "|    0   N/A  N/A     12345      C   python3                          1487MiB |" in lines
     assert not any("No running" in line for line in lines)
     assert any("No running processes found" in line for line in printed(V100))
+
+
+@pytest.mark.parametrize(
+    ("driver", "cuda", "versions", "below"),
+    [
+        ("575.57.08", "12.9", "575.57.08              Driver Version: 575.57.08      CUDA Version: 12.9     ", "|"),
+        ("580.105.08", "13.0", "580.105.08             Driver Version: 580.105.08     CUDA Version: 13.0     ", "+"),
+        ("595.78", "13.2", "595.78                 Driver Version: 595.78         CUDA Version: 13.2     ", "+"),
+        ("610.43.02", "13.3", "610.43.02              KMD Version: 610.43.02     CUDA UMD Version: 13.3     ", "+"),
+    ],
+)
+def test_the_head_of_the_table_follows_the_branch_of_the_driver(
+    driver: str, cuda: str, versions: str, below: str
+) -> None:
+    """As printed on machines with these drivers."""
+    head = printed(V100, driver=driver, cuda=cuda)[2:4]
+    assert head == [f"| NVIDIA-SMI {versions}|", f"{below}{'-' * 41}+{'-' * 24}+{'-' * 22}+"]

@@ -1,4 +1,8 @@
-"""The tables that nvidia-smi prints by default: two boxes of 79 columns or, from driver 550 on, of 91."""
+"""The tables that nvidia-smi prints by default: two boxes of 79 columns or, from driver 550 on, of 91.
+
+Driver 580 draws the line below the versions with a plus at its start. Driver 610 tells the versions of the kernel mode
+driver (KMD) and of CUDA in the user mode driver (UMD).
+"""
 
 import time
 from collections.abc import Sequence
@@ -8,7 +12,7 @@ from lamina_lab.smi import mig
 from lamina_lab.smi.machine import SmiGpu, SmiMachine, SmiProcess
 
 _COMPUTE_MODES = ("Default", "E. Thread", "Prohibited", "E. Process")
-_WIDE_SINCE = 550
+_WIDE_SINCE, _CLOSED_SINCE, _TWO_MODES_SINCE = 550, 580, 610
 
 
 class _Layout(NamedTuple):
@@ -75,17 +79,16 @@ _WIDE = _Layout(
 
 def lines(machine: SmiMachine, holders: Sequence[tuple[SmiGpu, SmiProcess]], now: float) -> list[str]:
     """The whole output. `holders` are the processes with their GPUs, `now` is in seconds since 1970."""
-    major = machine.driver.partition(".")[0]
-    wide = major.isdigit() and int(major) >= _WIDE_SINCE
+    text = machine.driver.partition(".")[0]
+    branch = int(text) if text.isdecimal() else 0
+    wide = branch >= _WIDE_SINCE
     layout = _WIDE if wide else _NARROW
-    own, driver = layout.versions
-    versions = f"{machine.driver:<{own}}Driver Version: {machine.driver:<{driver}}CUDA Version: {machine.cuda:<9}"
     processes = [_process(layout, gpu, process) for gpu, process in holders]
     return [
         f"{time.ctime(now)}       ",
         layout.edge,
-        f"| NVIDIA-SMI {versions}|",
-        layout.seam(end="|")[:-1] + "+",
+        f"| NVIDIA-SMI {_versions(layout, machine, branch)}|",
+        layout.seam() if branch >= _CLOSED_SINCE else f"|{layout.seam()[1:]}",
         *layout.titles,
         layout.seam("=", "|"),
         *[line for gpu in machine.gpus for line in _gpu(layout, gpu)],
@@ -99,6 +102,14 @@ def lines(machine: SmiMachine, holders: Sequence[tuple[SmiGpu, SmiProcess]], now
         *(processes or [f"|  {'No running processes found':<{layout.width - 4}}|"]),
         layout.edge,
     ]
+
+
+def _versions(layout: _Layout, machine: SmiMachine, branch: int) -> str:
+    own, driver = layout.versions
+    versions = f"Driver Version: {machine.driver:<{driver}}CUDA Version: {machine.cuda:<9}"
+    if branch >= _TWO_MODES_SINCE:
+        versions = f"KMD Version: {machine.driver:<{driver - 1}}CUDA UMD Version: {machine.cuda:<9}"
+    return f"{machine.driver:<{own}}{versions}"
 
 
 def _gpu(layout: _Layout, gpu: SmiGpu) -> list[str]:
