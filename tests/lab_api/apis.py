@@ -3,6 +3,9 @@
 from typing import Any
 
 from lamina.ports.kube import Object
+from lamina_lab.api.access.escalation import EscalationCheck
+from lamina_lab.api.access.rbac import Roles
+from lamina_lab.api.access.users import ADMIN, User
 from lamina_lab.api.patching.patches import merge
 from lamina_lab.api.schema.resources import ApiResource, Catalog
 from lamina_lab.api.storage.history import Version
@@ -22,7 +25,8 @@ class Bench:
         self.catalog = Catalog()
         self.store = Store(lambda: self.now, history)
         self.webhooks = Webhooks(self.store, self.catalog)
-        self.api = Api(self.store, self.catalog, self.webhooks)
+        admission = EscalationCheck(Roles(self.store, self.catalog), self.webhooks)
+        self.api = Api(self.store, self.catalog, admission)
         self.warnings: list[str] = []
 
     def resource(self, name: str) -> ApiResource:
@@ -32,10 +36,12 @@ class Bench:
         resource = self.resource(name)
         return resource, namespace if resource.namespaced else ""
 
-    async def create(self, name: str, body: Object, namespace: str = "default", dry_run: bool = False) -> Object:
+    async def create(
+        self, name: str, body: Object, namespace: str = "default", dry_run: bool = False, user: User = ADMIN
+    ) -> Object:
         resource, place = self._place(name, namespace)
         full = {"apiVersion": resource.api_version, "kind": resource.kind, **body}
-        call = Call(dry_run=dry_run, warnings=self.warnings)
+        call = Call(dry_run, user.name, user.groups, warnings=self.warnings)
         return (await self.api.create(resource, place, full, call)).obj
 
     async def pod(self, name: str, node: str = "", **meta: Any) -> Object:
@@ -50,10 +56,17 @@ class Bench:
         return (await self.api.update(resource, place, body["metadata"]["name"], body, Call(), subresource)).obj
 
     async def patch(
-        self, name: str, which: str, patch: Object, namespace: str = "default", subresource: str = ""
+        self,
+        name: str,
+        which: str,
+        patch: Object,
+        namespace: str = "default",
+        subresource: str = "",
+        user: User = ADMIN,
     ) -> Object:
         resource, place = self._place(name, namespace)
-        change = self.api.patch(resource, place, which, lambda obj: merge(obj, patch), Call(), subresource)
+        call = Call(user=user.name, groups=user.groups)
+        change = self.api.patch(resource, place, which, lambda obj: merge(obj, patch), call, subresource)
         return (await change).obj
 
     async def delete(self, name: str, which: str, namespace: str = "default", **wish: Any) -> tuple[Version, bool]:

@@ -13,6 +13,8 @@ from msgspec import Struct
 
 from lamina.errors import BadInput
 from lamina_lab.api.access import certificates, kubeconfig
+from lamina_lab.api.access.escalation import EscalationCheck
+from lamina_lab.api.access.rbac import Roles
 from lamina_lab.api.http import proxies
 from lamina_lab.api.http.app import application
 from lamina_lab.api.http.kubelets import Kubelets
@@ -60,7 +62,7 @@ async def serve(
     authority = authority or certificates.authority()
     catalog, store = Catalog(), Store(clock)
     webhooks = Webhooks(store, catalog)
-    api = Api(store, catalog, webhooks)
+    api = Api(store, catalog, EscalationCheck(Roles(store, catalog), webhooks))
     runner = web.AppRunner(
         application(api, kubelets, token, agents), handler_cancellation=True, shutdown_timeout=1.0, access_log=None
     )

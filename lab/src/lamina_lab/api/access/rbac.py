@@ -5,6 +5,7 @@ about themselves, as by Kubernetes' own roles.
 """
 
 from collections.abc import Iterator
+from contextlib import suppress
 from typing import Any
 
 from msgspec import Struct
@@ -14,11 +15,11 @@ from lamina_lab.api.access.bootstrap_roles import bootstrap_roles
 from lamina_lab.api.access.users import MASTERS, User
 from lamina_lab.api.schema.resources import Catalog
 from lamina_lab.api.storage.store import Store
-from lamina_lab.kubernetes.errors import ApiError, qualified
+from lamina_lab.kubernetes.errors import ApiError, not_found, qualified
 from lamina_lab.kubernetes.selectors import matches
 
-_EVERYTHING: Object = {"verbs": ["*"], "apiGroups": ["*"], "resources": ["*"]}
-_EVERY_PATH: Object = {"verbs": ["*"], "nonResourceURLs": ["*"]}
+EVERYTHING: Object = {"verbs": ["*"], "apiGroups": ["*"], "resources": ["*"]}
+EVERY_PATH: Object = {"verbs": ["*"], "nonResourceURLs": ["*"]}
 _PATHS = ["/api", "/api/*", "/apis", "/apis/*", "/healthz", "/livez", "/openapi", "/openapi/*", "/readyz", "/version"]
 _SELF = ["selfsubjectaccessreviews", "selfsubjectrulesreviews", "selfsubjectreviews"]
 _OF_ALL: tuple[Object, ...] = (
@@ -69,7 +70,7 @@ class Roles:
     def rules(self, user: User, namespace: str) -> Iterator[Object]:
         """All rules that hold for the user in the namespace; without one, those for the whole cluster."""
         if MASTERS in user.groups:
-            yield from (_EVERYTHING, _EVERY_PATH)
+            yield from (EVERYTHING, EVERY_PATH)
         yield from _OF_ALL
         for binding in self._objects("ClusterRoleBinding"):
             yield from self._of_binding(binding, user, "")
@@ -79,12 +80,16 @@ class Roles:
     def _of_binding(self, binding: Object, user: User, namespace: str) -> Iterator[Object]:
         if not any(_is(subject, user, namespace) for subject in binding.get("subjects") or ()):
             return
-        reference = binding["roleRef"]
-        of_role = namespace if reference["kind"] == "Role" else ""
-        for role in self._objects(reference["kind"], of_role):
-            if role["metadata"]["name"] == reference["name"]:
-                yield from self._of_role(role)
-                return
+        with suppress(ApiError):  # a role that does not exist allows nothing
+            yield from self.referenced(binding["roleRef"], namespace)
+
+    def referenced(self, reference: Object, namespace: str) -> list[Object]:
+        """The rules of the role that a binding names. Raises 404 where there is none."""
+        kind, name = reference["kind"], reference["name"]
+        for role in self._objects(kind, namespace if kind == "Role" else ""):
+            if role["metadata"]["name"] == name:
+                return list(self._of_role(role))
+        raise not_found(f"{kind.lower()}s", "rbac.authorization.k8s.io", name)
 
     def _of_role(self, role: Object) -> Iterator[Object]:
         """The rules of a role, with those of the roles that it aggregates."""

@@ -39,7 +39,8 @@ def _call(request: web.Request) -> Call:
     strictness = request.query.get("fieldValidation") or "Warn"
     if strictness not in STRICTNESS:
         raise bad_request(f'fieldValidation: Unsupported value: "{strictness}": supported values: {STRICTNESS}')
-    return Call(dry_run=dry_run(request.query), user=asking(request).name, manager=manager, strictness=strictness)
+    user = asking(request)
+    return Call(dry_run(request.query), user.name, user.groups, manager, strictness)
 
 
 async def read_body(request: web.Request) -> Any:

@@ -36,6 +36,7 @@ class Call(Struct):
 
     dry_run: bool = False
     user: str = "system:lab"
+    groups: tuple[str, ...] = ("system:masters", "system:authenticated")
     manager: str = "unknown"
     strictness: str = "Ignore"
     warnings: list[str] = field(default_factory=list)

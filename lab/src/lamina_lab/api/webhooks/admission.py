@@ -218,7 +218,7 @@ def _request(review: AdmissionAttributes, call: Call) -> Object:
         "requestResource": place,
         "name": obj["metadata"].get("name", ""),
         "operation": review.operation,
-        "userInfo": {"username": call.user, "groups": ["system:masters", "system:authenticated"]},
+        "userInfo": {"username": call.user, "groups": list(call.groups)},
         "object": review.new,
         "oldObject": review.old,
         "dryRun": call.dry_run,
