@@ -1,10 +1,13 @@
 """Resource quantities: whether a value is one, and how much it is."""
 
+import math
 from fractions import Fraction
 
 from lamina.core.quantities import parse_quantity
 from lamina.errors import BadInput
 
+_UNITS = "E", "P", "T", "G", "M", "k", "", "m", "u", "n"
+_DECIMAL = [(unit, Fraction(1000) ** (6 - at)) for at, unit in enumerate(_UNITS)]
 RULE = "quantities must match the regular expression '^([+-]?[0-9.]+)([eEinumkKMGTP]*[-+]?[0-9]*)$'"
 
 
@@ -24,3 +27,13 @@ def written(value: Fraction) -> str:
             break
         number, unit = number // 1024, larger
     return f"{number}{unit}"
+
+
+def canonical(value: Fraction, sample: object) -> str:
+    """The quantity as Kubernetes writes it: with binary units where `sample` has one, else with decimal ones."""
+    if str(sample).endswith("i") and value.denominator == 1:
+        return written(value)
+    for unit, factor in _DECIMAL:
+        if (amount := value / factor).denominator == 1:
+            return f"{amount}{unit if amount else ''}"
+    return f"{math.ceil(value * 10**9)}n"

@@ -206,6 +206,10 @@ LeaseSpec: holderIdentity=1:s* leaseDurationSeconds=2:i* acquireTime=3:MicroTime
 Lifecycle: postStart=1:LifecycleHandler* preStop=2:LifecycleHandler* stopSignal=3:s*
 LifecycleHandler: exec=1:ExecAction* httpGet=2:HTTPGetAction* tcpSocket=3:TCPSocketAction* sleep=4:SleepAction*
 LinuxContainerUser: uid=1:i gid=2:i supplementalGroups=3:[]i
+LimitRange: metadata=1:ObjectMeta spec=2:LimitRangeSpec
+LimitRangeItem: type=1:s max=2:{}Quantity min=3:{}Quantity default=4:{}Quantity defaultRequest=5:{}Quantity
+    maxLimitRequestRatio=6:{}Quantity
+LimitRangeSpec: limits=1:[]LimitRangeItem
 LoadBalancerIngress: ip=1:s hostname=2:s ipMode=3:s* ports=4:[]PortStatus
 LoadBalancerStatus: ingress=1:[]LoadBalancerIngress
 LocalObjectReference: name=1:s

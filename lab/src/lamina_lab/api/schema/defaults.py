@@ -216,6 +216,14 @@ def _webhooks(obj: Object) -> None:
 
 def _claim(obj: Object) -> None:
     _claim_spec(obj.setdefault("spec", {}))
+def _limitrange(obj: Object) -> None:
+    """For containers, the limit is by default the maximum, and the request the limit or the minimum."""
+    for item in obj.setdefault("spec", {}).setdefault("limits", []):
+        if item.get("type") == "Container":
+            item["default"] = {**item.get("max", {}), **item.get("default", {})}
+            item["defaultRequest"] = {**item.get("min", {}), **item["default"], **item.get("defaultRequest", {})}
+
+
 
 
 def _claim_template(obj: Object) -> None:
@@ -253,3 +261,4 @@ _RULES: dict[str, Callable[[Object], None]] = {
     "mutatingwebhookconfigurations.admissionregistration.k8s.io": _webhooks,
     "validatingwebhookconfigurations.admissionregistration.k8s.io": _webhooks,
 }
+    "limitranges": _limitrange,

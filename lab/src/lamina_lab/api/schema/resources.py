@@ -51,6 +51,7 @@ def _rows() -> Iterator[ApiResource]:
     for plural, kind, namespaced, short, subresources, categories in (
         ("configmaps", "ConfigMap", True, ("cm",), (), ()),
         ("events", "Event", True, ("ev",), (), ()),
+        ("limitranges", "LimitRange", True, ("limits",), (), ()),
         ("namespaces", "Namespace", False, ("ns",), ("status", "finalize"), ()),
         ("nodes", "Node", False, ("no",), status, ()),
         ("pods", "Pod", True, ("po",), pod, every),

@@ -4,7 +4,8 @@ import re
 from collections.abc import Callable
 
 from lamina.ports.kube import Object
-from lamina_lab.api.schema import device_validation
+from lamina_lab.api.schema import device_validation, workload_validation
+from lamina_lab.api.schema.limit_range_validation import limit_range
 from lamina_lab.api.schema.pod_validation import pod_spec, pod_update
 from lamina_lab.api.schema.resources import ApiResource
 from lamina_lab.kubernetes.errors import (
@@ -182,6 +183,7 @@ def _crd(obj: Object) -> list[StatusCause]:
         )
     for at, version in enumerate(spec["versions"]):
         if not version.get("name"):
+    "limitranges": limit_range,
             causes.append(required(f"spec.versions[{at}].name"))
         if not (version.get("schema") or {}).get("openAPIV3Schema"):
             causes.append(required(f"spec.versions[{at}].schema.openAPIV3Schema", "schemas are required"))

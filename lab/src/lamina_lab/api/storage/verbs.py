@@ -13,7 +13,7 @@ from msgspec import Struct, field
 from lamina.ports.kube import Object
 from lamina_lab.api.schema import crds, defaults, shapes, validation
 from lamina_lab.api.schema.resources import ApiResource, Catalog
-from lamina_lab.api.storage import priorities, write_rules
+from lamina_lab.api.storage import limit_ranges, priorities, write_rules
 from lamina_lab.api.storage.history import Version
 from lamina_lab.api.storage.lifecycle import Deletion, Lifecycle
 from lamina_lab.api.storage.store import Store
@@ -109,10 +109,13 @@ class Api:
         defaults.fill(resource, obj)
         if resource.storage == "pods":
             priorities.resolve(self.store, self.catalog, obj)
+            limit_ranges.fill(self.store, self.catalog, obj)
         obj = await self._admitted(AdmissionAttributes("CREATE", resource, "", obj, None), call)
         defaults.fill(resource, obj)
         validation.check_new(resource, obj)
         defaults.initial_status(resource, obj)
+        if resource.storage == "pods":
+            limit_ranges.check(self.store, self.catalog, obj)
         await self._validated(AdmissionAttributes("CREATE", resource, "", obj, None), call)
         if resource.storage == crds.STORAGE:
             crds.establish(obj, self.store.now())

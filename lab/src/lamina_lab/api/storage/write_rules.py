@@ -18,7 +18,10 @@ _SERVER_OWNED = (
     "generation",
     "selfLink",
 )
-_UNCOUNTED = ("configmaps", "secrets", "serviceaccounts", "events", "nodes", "namespaces", "services")
+_UNCOUNTED = (
+    *("configmaps", "secrets", "serviceaccounts", "events", "nodes", "namespaces", "services"),
+    *("limitranges", "controllerrevisions.apps"),
+)
 
 
 def identity(resource: ApiResource, namespace: str, name: str, body: Any) -> Object:
