@@ -121,7 +121,7 @@ def _workload(**spec: Any) -> Object:
     }
 
 
-@pytest.mark.parametrize("kind", ["deployments.apps", "replicasets.apps", "daemonsets.apps"])
+@pytest.mark.parametrize("kind", ["deployments.apps", "replicasets.apps", "statefulsets.apps", "daemonsets.apps"])
 @pytest.mark.parametrize(
     ("spec", "wanted"),
     [
@@ -134,7 +134,7 @@ async def test_workloads_that_are_refused(bench: Bench, kind: str, spec: Object,
         await bench.create(kind, _workload(**spec))
 
 
-@pytest.mark.parametrize("kind", ["deployments.apps", "replicasets.apps"])
+@pytest.mark.parametrize("kind", ["deployments.apps", "replicasets.apps", "statefulsets.apps"])
 async def test_fewer_than_no_replicas_are_refused(bench: Bench, kind: str) -> None:
     with pytest.raises(ApiError, match="replicas: Invalid value: -1: must be greater than or equal to 0"):
         await bench.create(kind, _workload(replicas=-1))
@@ -149,6 +149,37 @@ async def test_a_deployment_keeps_its_selector(bench: Bench) -> None:
         await bench.patch(
             "deployments.apps", "x", {"spec": {"selector": {"matchLabels": labels}, "template": template}}
         )
+
+
+@pytest.mark.parametrize(
+    ("spec", "wanted"),
+    [
+        ({"podManagementPolicy": "Random"}, "must be 'OrderedReady' or 'Parallel'"),
+        ({"updateStrategy": {"type": "Recreate"}}, "must be 'RollingUpdate' or 'OnDelete'"),
+        (
+            {"updateStrategy": {"type": "OnDelete", "rollingUpdate": {"partition": 1}}},
+            "spec.updateStrategy.rollingUpdate: Invalid value: only allowed for updateStrategy 'RollingUpdate'",
+        ),
+        ({"updateStrategy": {"rollingUpdate": {"partition": -1}}}, "partition: Invalid value: -1: must be greater"),
+        ({"ordinals": {"start": -1}}, "spec.ordinals.start: Invalid value: -1: must be greater"),
+        (
+            {"volumeClaimTemplates": [{"metadata": {"name": "data"}, "spec": {"accessModes": ["ReadWriteOnce"]}}]},
+            "spec.volumeClaimTemplates: Forbidden: the lab has no PersistentVolumes; use an emptyDir",
+        ),
+    ],
+)
+async def test_stateful_sets_that_are_refused(bench: Bench, spec: Object, wanted: str) -> None:
+    with pytest.raises(ApiError, match=re.escape(wanted)):
+        await bench.create("statefulsets.apps", _workload(**spec))
+
+
+async def test_a_stateful_set_keeps_what_its_pods_are_known_by(bench: Bench) -> None:
+    made = await bench.create("statefulsets.apps", _workload(serviceName="db"))
+    assert made["spec"]["updateStrategy"]["rollingUpdate"] == {"partition": 0, "maxUnavailable": 1}
+    await bench.patch("statefulsets.apps", "x", {"spec": {"replicas": 3, "minReadySeconds": 5}})
+    for spec in ({"serviceName": "other"}, {"podManagementPolicy": "Parallel"}):
+        with pytest.raises(ApiError, match="updates to statefulset spec for fields other than 'replicas', 'ordinals'"):
+            await bench.patch("statefulsets.apps", "x", {"spec": spec})
 
 
 async def test_a_job_needs_a_policy_that_ends(bench: Bench) -> None:
@@ -187,6 +218,7 @@ GOOD: dict[str, Object] = {
     )["spec"]
     | {"volumes": [{"name": "v", "configMap": {"name": "c"}}], "tolerations": [{"key": "a"}]},
     "deployments.apps": _workload(strategy={"type": "RollingUpdate", "rollingUpdate": {"maxSurge": 1}})["spec"],
+    "statefulsets.apps": _workload(ordinals={"start": 1}, updateStrategy={"rollingUpdate": {"partition": 1}})["spec"],
     "daemonsets.apps": _workload(updateStrategy={"type": "OnDelete"})["spec"],
     "jobs.batch": {"template": {"spec": {"restartPolicy": "Never", "containers": [{"name": "m", "image": "i"}]}}},
     "services": {"ports": [{"port": 80}]},

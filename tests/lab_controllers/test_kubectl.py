@@ -116,6 +116,24 @@ def test_daemon_sets_roll_out_and_jobs_can_be_waited_for(kubectl: Kubectl) -> No
     assert "Created pod: work-" in kubectl("describe", "job", "work")
 
 
+def test_the_life_of_a_stateful_set(kubectl: Kubectl) -> None:
+    labels = {"app": "db"}
+    spec = {"replicas": 2, "selector": {"matchLabels": labels}, "template": template(labels)}
+    kubectl("apply", "-f", "-", stdin=manifest("StatefulSet", "apps/v1", {"metadata": {"name": "db"}, "spec": spec}))
+    kubectl("rollout", "status", "statefulset/db", "--timeout=120s")
+    kubectl("scale", "sts/db", "--replicas=3")
+    kubectl("rollout", "status", "sts/db", "--timeout=120s")
+    assert kubectl("get", "pods", "-o", "name").split() == ["pod/db-0", "pod/db-1", "pod/db-2"]
+    assert "3/3" in kubectl("get", "sts", "db")
+    kubectl("set", "image", "sts/db", "main=busybox:2")
+    kubectl("rollout", "status", "sts/db", "--timeout=120s")
+    kubectl("rollout", "undo", "sts/db")
+    kubectl("rollout", "status", "sts/db", "--timeout=120s")
+    assert set(kubectl("get", "pods", "-o", "jsonpath={..image}").split()) == {"busybox:1"}
+    assert "statefulset.apps/db" in kubectl("get", "controllerrevisions")
+    assert "create Pod db-0 in StatefulSet db successful" in kubectl("describe", "sts", "db")
+
+
 def test_draining_a_node(kubectl: Kubectl) -> None:
     kubectl("apply", "-f", "-", stdin=manifest("Deployment", "apps/v1", deployment(replicas=2)))
     kubectl("rollout", "status", "deployment/web", "--timeout=120s")

@@ -76,9 +76,9 @@ def test_availability_waits_for_min_ready_seconds() -> None:
     fresh = pod("a", since="2027-01-15T07:59:55Z")
     assert replicas.is_available(fresh, 0, NOW)
     assert not replicas.is_available(fresh, 10, NOW)
-    assert plan.available_in([fresh], 10, NOW) == 5.0
+    assert replicas.available_in([fresh], 10, NOW) == 5.0
     assert replicas.is_available(fresh, 10, NOW + 5)
-    assert plan.available_in([fresh], 10, NOW + 5) is None
+    assert replicas.available_in([fresh], 10, NOW + 5) is None
 
 
 @pytest.mark.parametrize(("failures", "wait"), [(0, 0), (1, 1), (2, 2), (3, 4), (5, 16), (6, 30), (9, 30)])

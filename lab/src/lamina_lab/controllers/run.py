@@ -17,6 +17,7 @@ from lamina_lab.controllers.node.plan import GRACE_S
 from lamina_lab.controllers.replicaset.controller import ReplicaSetController
 from lamina_lab.controllers.resource_claim.of_pods import PodClaimController
 from lamina_lab.controllers.resource_claim.release import ClaimReleaseController
+from lamina_lab.controllers.statefulset.controller import StatefulSetController
 from lamina_lab.informer.cache import Cache
 from lamina_lab.informer.supervise import supervise
 
@@ -34,6 +35,7 @@ async def run(kube: Kube, clock: Clock, *, node_grace: float = GRACE_S) -> None:
     controllers: dict[str, Reconciler] = {
         "deployment-controller": DeploymentController(executor("deployment-controller")),
         "replicaset-controller": ReplicaSetController(executor("replicaset-controller")),
+        "statefulset-controller": StatefulSetController(executor("statefulset-controller")),
         "daemonset-controller": DaemonSetController(executor("daemonset-controller")),
         "job-controller": JobController(executor("job-controller")),
         "node-controller": NodeController(executor("node-controller"), node_grace),

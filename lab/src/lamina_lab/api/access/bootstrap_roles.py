@@ -11,14 +11,15 @@ _READ = ["get", "list", "watch"]
 _WRITE = ["create", "delete", "deletecollection", "patch", "update"]
 _OF_PEOPLE = (
     ("", ["configmaps", "events", "namespaces", "pods", "pods/log", "pods/status", "resourcequotas", "services"]),
-    ("", ["serviceaccounts"]),
-    ("apps", ["daemonsets", "deployments", "deployments/scale", "replicasets", "replicasets/scale"]),
+    ("", ["limitranges", "serviceaccounts"]),
+    ("apps", ["controllerrevisions", "daemonsets", "deployments", "deployments/scale"]),
+    ("apps", ["replicasets", "replicasets/scale", "statefulsets", "statefulsets/scale"]),
     ("batch", ["jobs"]),
     ("networking.k8s.io", ["networkpolicies"]),
     ("policy", ["poddisruptionbudgets"]),
     ("resource.k8s.io", ["resourceclaims", "resourceclaimtemplates"]),
 )
-_READ_ONLY = ("events", "namespaces", "pods/log", "pods/status", "resourcequotas")
+_READ_ONLY = ("controllerrevisions", "events", "limitranges", "namespaces", "pods/log", "pods/status", "resourcequotas")
 
 
 def bootstrap_roles() -> Iterator[Object]:

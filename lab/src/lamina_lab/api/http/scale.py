@@ -9,7 +9,7 @@ from lamina_lab.kubernetes.selectors import as_text
 
 
 def of(obj: Object) -> Object:
-    """The Scale of a deployment or replica set."""
+    """The Scale of a deployment, replica set or stateful set."""
     meta = {key: obj["metadata"][key] for key in ("name", "namespace", "uid", "resourceVersion", "creationTimestamp")}
     status = {"replicas": (obj.get("status") or {}).get("replicas", 0)}
     if text := as_text(obj["spec"].get("selector")):

@@ -1,4 +1,4 @@
-"""Rows of deployments, replica sets, daemon sets and jobs."""
+"""Rows of deployments, replica sets, stateful sets, daemon sets and jobs."""
 
 from typing import Any
 
@@ -30,6 +30,24 @@ def _deployment(obj: Object, now: float) -> list[Any]:
 def _replicaset(obj: Object, now: float) -> list[Any]:
     counts = [obj["spec"].get("replicas", 1), _count(obj, "replicas"), _count(obj, "readyReplicas")]
     return [name(obj), *counts, own_age(obj, now), *_wide(obj)]
+
+
+def _statefulset(obj: Object, now: float) -> list[Any]:
+    ready = f"{_count(obj, 'readyReplicas')}/{obj['spec'].get('replicas', 1)}"
+    return [name(obj), ready, own_age(obj, now), *_wide(obj)[:2]]
+
+
+def _revision(obj: Object, now: float) -> list[Any]:
+    owners = obj["metadata"].get("ownerReferences") or []
+    owner = next((reference for reference in owners if reference.get("controller")), None)
+    kind = _resource_name(owner) if owner else "<none>"
+    return [name(obj), kind, obj["revision"], own_age(obj, now)]
+
+
+def _resource_name(owner: Object) -> str:
+    """The owner as kubectl names it: statefulset.apps/web."""
+    group = owner["apiVersion"].partition("/")[0] if "/" in owner["apiVersion"] else ""
+    return f"{owner['kind'].lower()}{'.' if group else ''}{group}/{owner['name']}"
 
 
 def _daemonset(obj: Object, now: float) -> list[Any]:
@@ -72,6 +90,10 @@ WORKLOADS = {
     ),
     "replicasets.apps": Layout(
         (column("Name"), *_integers("Desired", "Current", "Ready"), column("Age"), *_WIDE), _replicaset
+    ),
+    "statefulsets.apps": Layout((column("Name"), column("Ready"), column("Age"), *_WIDE[:2]), _statefulset),
+    "controllerrevisions.apps": Layout(
+        (column("Name"), column("Controller"), *_integers("Revision"), column("Age")), _revision
     ),
     "daemonsets.apps": Layout(
         (

@@ -67,6 +67,7 @@ ContainerStatus: name=1:s state=2:ContainerState lastState=3:ContainerState read
     volumeMounts=12:[]VolumeMountStatus user=13:ContainerUser* allocatedResourcesStatus=14:[]ResourceStatus
     stopSignal=15:s*
 ContainerUser: linux=1:LinuxContainerUser*
+ControllerRevision: metadata=1:ObjectMeta data=2:RawExtension* revision=3:i
 Counter: value=1:Quantity
 CounterSet: name=1:s counters=2:{}Counter
 CustomResourceColumnDefinition: name=1:s type=2:s format=3:s description=4:s priority=5:i jsonPath=6:s
@@ -205,11 +206,11 @@ LeaseSpec: holderIdentity=1:s* leaseDurationSeconds=2:i* acquireTime=3:MicroTime
     leaseTransitions=5:i* strategy=6:s* preferredHolder=7:s*
 Lifecycle: postStart=1:LifecycleHandler* preStop=2:LifecycleHandler* stopSignal=3:s*
 LifecycleHandler: exec=1:ExecAction* httpGet=2:HTTPGetAction* tcpSocket=3:TCPSocketAction* sleep=4:SleepAction*
-LinuxContainerUser: uid=1:i gid=2:i supplementalGroups=3:[]i
 LimitRange: metadata=1:ObjectMeta spec=2:LimitRangeSpec
 LimitRangeItem: type=1:s max=2:{}Quantity min=3:{}Quantity default=4:{}Quantity defaultRequest=5:{}Quantity
     maxLimitRequestRatio=6:{}Quantity
 LimitRangeSpec: limits=1:[]LimitRangeItem
+LinuxContainerUser: uid=1:i gid=2:i supplementalGroups=3:[]i
 LoadBalancerIngress: ip=1:s hostname=2:s ipMode=3:s* ports=4:[]PortStatus
 LoadBalancerStatus: ingress=1:[]LoadBalancerIngress
 LocalObjectReference: name=1:s
@@ -276,6 +277,7 @@ OpaqueDeviceConfiguration: driver=1:s parameters=2:RawExtension
 OwnerReference: apiVersion=5:s kind=1:s name=3:s uid=4:s controller=6:b* blockOwnerDeletion=7:b*
 ParamKind: apiVersion=1:s kind=2:s
 ParamRef: name=1:s namespace=2:s selector=3:LabelSelector* parameterNotFoundAction=4:s*
+PersistentVolumeClaim: metadata=1:ObjectMeta spec=2:PersistentVolumeClaimSpec status=3:-
 PersistentVolumeClaimSpec: accessModes=1:[]s selector=4:LabelSelector* resources=2:VolumeResourceRequirements
     volumeName=3:s storageClassName=5:s* volumeMode=6:s* dataSource=7:TypedLocalObjectReference*
     dataSourceRef=8:TypedObjectReference* volumeAttributesClassName=9:s*
@@ -382,6 +384,7 @@ RoleBinding: metadata=1:ObjectMeta subjects=2:[]Subject roleRef=3:RoleRef
 RoleRef: apiGroup=1:s kind=2:s name=3:s
 RollingUpdateDaemonSet: maxUnavailable=1:IntOrString* maxSurge=2:IntOrString*
 RollingUpdateDeployment: maxUnavailable=1:IntOrString* maxSurge=2:IntOrString*
+RollingUpdateStatefulSetStrategy: partition=1:i* maxUnavailable=2:IntOrString*
 Rule: apiGroups=1:[]s apiVersions=2:[]s resources=3:[]s scope=4:s*
 RuleWithOperations: operations=1:[]s rule=2:Rule!
 SELinuxOptions: user=1:s role=2:s type=3:s level=4:s
@@ -420,6 +423,19 @@ ServiceSpec: ports=1:[]ServicePort selector=2:{}s clusterIP=3:s clusterIPs=18:[]
 ServiceStatus: loadBalancer=1:LoadBalancerStatus conditions=2:[]Condition
 SessionAffinityConfig: clientIP=1:ClientIPConfig*
 SleepAction: seconds=1:i
+StatefulSet: metadata=1:ObjectMeta spec=2:StatefulSetSpec status=3:StatefulSetStatus
+StatefulSetCondition: type=1:s status=2:s lastTransitionTime=3:Time reason=4:s message=5:s
+StatefulSetOrdinals: start=1:i
+StatefulSetPersistentVolumeClaimRetentionPolicy: whenDeleted=1:s whenScaled=2:s
+StatefulSetSpec: replicas=1:i* selector=2:LabelSelector* template=3:PodTemplateSpec
+    volumeClaimTemplates=4:[]PersistentVolumeClaim serviceName=5:s podManagementPolicy=6:s
+    updateStrategy=7:StatefulSetUpdateStrategy revisionHistoryLimit=8:i* minReadySeconds=9:i
+    persistentVolumeClaimRetentionPolicy=10:StatefulSetPersistentVolumeClaimRetentionPolicy*
+    ordinals=11:StatefulSetOrdinals*
+StatefulSetStatus: observedGeneration=1:i replicas=2:i readyReplicas=3:i currentReplicas=4:i updatedReplicas=5:i
+    currentRevision=6:s updateRevision=7:s collisionCount=9:i* conditions=10:[]StatefulSetCondition
+    availableReplicas=11:i
+StatefulSetUpdateStrategy: type=1:s rollingUpdate=2:RollingUpdateStatefulSetStrategy*
 StorageOSVolumeSource: volumeName=1:s volumeNamespace=2:s fsType=3:s readOnly=4:b secretRef=5:LocalObjectReference*
 Subject: kind=1:s apiGroup=2:s name=3:s namespace=4:s
 SubjectAccessReview: metadata=1:ObjectMeta spec=2:SubjectAccessReviewSpec status=3:SubjectAccessReviewStatus

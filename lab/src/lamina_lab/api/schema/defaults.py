@@ -150,6 +150,21 @@ def _daemonset(obj: Object) -> None:
     _template(spec)
 
 
+def _statefulset(obj: Object) -> None:
+    spec = obj.setdefault("spec", {})
+    spec.setdefault("replicas", 1)
+    spec.setdefault("podManagementPolicy", "OrderedReady")
+    spec.setdefault("revisionHistoryLimit", 10)
+    spec.setdefault("persistentVolumeClaimRetentionPolicy", {"whenDeleted": "Retain", "whenScaled": "Retain"})
+    strategy = spec.setdefault("updateStrategy", {})
+    strategy.setdefault("type", "RollingUpdate")
+    if strategy["type"] == "RollingUpdate":
+        rolling = strategy.setdefault("rollingUpdate", {})
+        rolling.setdefault("partition", 0)
+        rolling.setdefault("maxUnavailable", 1)
+    _template(spec)
+
+
 def _job(obj: Object) -> None:
     """A job without a selector gets its uid as one, as in Kubernetes. The uid is set before defaults."""
     spec = obj.setdefault("spec", {})
@@ -201,6 +216,14 @@ def _secret(obj: Object) -> None:
         obj["data"] = {**obj.get("data", {}), **encoded}
 
 
+def _limitrange(obj: Object) -> None:
+    """For containers, the limit is by default the maximum, and the request the limit or the minimum."""
+    for item in obj.setdefault("spec", {}).setdefault("limits", []):
+        if item.get("type") == "Container":
+            item["default"] = {**item.get("max", {}), **item.get("default", {})}
+            item["defaultRequest"] = {**item.get("min", {}), **item["default"], **item.get("defaultRequest", {})}
+
+
 def _webhooks(obj: Object) -> None:
     for hook in obj.get("webhooks", ()):
         hook.setdefault("failurePolicy", "Fail")
@@ -216,14 +239,6 @@ def _webhooks(obj: Object) -> None:
 
 def _claim(obj: Object) -> None:
     _claim_spec(obj.setdefault("spec", {}))
-def _limitrange(obj: Object) -> None:
-    """For containers, the limit is by default the maximum, and the request the limit or the minimum."""
-    for item in obj.setdefault("spec", {}).setdefault("limits", []):
-        if item.get("type") == "Container":
-            item["default"] = {**item.get("max", {}), **item.get("default", {})}
-            item["defaultRequest"] = {**item.get("min", {}), **item["default"], **item.get("defaultRequest", {})}
-
-
 
 
 def _claim_template(obj: Object) -> None:
@@ -250,7 +265,9 @@ _RULES: dict[str, Callable[[Object], None]] = {
     "deployments.apps": _deployment,
     "replicasets.apps": _replicaset,
     "daemonsets.apps": _daemonset,
+    "statefulsets.apps": _statefulset,
     "jobs.batch": _job,
+    "limitranges": _limitrange,
     "namespaces": _namespace,
     "nodes": _node,
     "services": _service,
@@ -261,4 +278,3 @@ _RULES: dict[str, Callable[[Object], None]] = {
     "mutatingwebhookconfigurations.admissionregistration.k8s.io": _webhooks,
     "validatingwebhookconfigurations.admissionregistration.k8s.io": _webhooks,
 }
-    "limitranges": _limitrange,

@@ -65,8 +65,10 @@ def _rows() -> Iterator[ApiResource]:
         ("daemonsets", "DaemonSet", ("ds",), status),
         ("deployments", "Deployment", ("deploy",), scale),
         ("replicasets", "ReplicaSet", ("rs",), scale),
+        ("statefulsets", "StatefulSet", ("sts",), scale),
     ):
         yield ApiResource("apps", "v1", kind, plural, True, short, subresources, every)
+    yield ApiResource("apps", "v1", "ControllerRevision", "controllerrevisions", True)
     yield ApiResource("batch", "v1", "Job", "jobs", True, (), status, every)
     yield ApiResource("coordination.k8s.io", "v1", "Lease", "leases", True)
     yield ApiResource("events.k8s.io", "v1", "Event", "events", True, ("ev",), shares="events")

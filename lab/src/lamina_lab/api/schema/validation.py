@@ -125,46 +125,6 @@ def _pod(obj: Object) -> list[StatusCause]:
     return pod_spec(obj.get("spec") or {}, "spec")
 
 
-def _selector(spec: Object) -> list[StatusCause]:
-    selector = spec.get("selector")
-    if not selector:
-        return [required("spec.selector")]
-    wanted = selector.get("matchLabels") or {}
-    labels = ((spec.get("template") or {}).get("metadata") or {}).get("labels") or {}
-    if any(labels.get(key) != value for key, value in wanted.items()):
-        shown = "{" + ", ".join(f'"{key}":"{value}"' for key, value in labels.items()) + "}"
-        detail = "`selector` does not match template `labels`"
-        return [StatusCause("spec.template.metadata.labels", f"Invalid value: {shown}: {detail}")]
-    return []
-
-
-def _not_negative(spec: Object, field: str) -> list[StatusCause]:
-    value = spec.get(field, 0)
-    return [invalid_value(f"spec.{field}", value, "must be greater than or equal to 0")] if value < 0 else []
-
-
-def _workload(obj: Object) -> list[StatusCause]:
-    spec = obj["spec"]
-    causes = _not_negative(spec, "replicas") + _selector(spec)
-    template = spec["template"].get("spec") or {}
-    causes += pod_spec(template, "spec.template.spec")
-    policy = template.get("restartPolicy", "Always")
-    if policy != "Always":
-        causes.append(unsupported_value("spec.template.spec.restartPolicy", policy, ["Always"]))
-    return causes
-
-
-def _job(obj: Object) -> list[StatusCause]:
-    spec = obj["spec"]
-    causes = [cause for field in ("parallelism", "completions", "backoffLimit") for cause in _not_negative(spec, field)]
-    template = spec["template"].get("spec") or {}
-    causes += pod_spec(template, "spec.template.spec")
-    policy = template.get("restartPolicy")
-    if policy not in ("OnFailure", "Never"):
-        causes.append(unsupported_value("spec.template.spec.restartPolicy", policy, ["OnFailure", "Never"]))
-    return causes
-
-
 def _crd(obj: Object) -> list[StatusCause]:
     spec = obj.get("spec") or {}
     names = spec.get("names") or {}
@@ -183,7 +143,6 @@ def _crd(obj: Object) -> list[StatusCause]:
         )
     for at, version in enumerate(spec["versions"]):
         if not version.get("name"):
-    "limitranges": limit_range,
             causes.append(required(f"spec.versions[{at}].name"))
         if not (version.get("schema") or {}).get("openAPIV3Schema"):
             causes.append(required(f"spec.versions[{at}].schema.openAPIV3Schema", "schemas are required"))
@@ -224,11 +183,13 @@ def _unchanged(*fields: str) -> Callable[[Object, Object], list[StatusCause]]:
 
 
 _RULES: dict[str, Callable[[Object], list[StatusCause]]] = {
+    "limitranges": limit_range,
     "pods": _pod,
-    "deployments.apps": _workload,
-    "replicasets.apps": _workload,
-    "daemonsets.apps": _workload,
-    "jobs.batch": _job,
+    "deployments.apps": workload_validation.workload,
+    "replicasets.apps": workload_validation.workload,
+    "daemonsets.apps": workload_validation.workload,
+    "statefulsets.apps": workload_validation.stateful_set,
+    "jobs.batch": workload_validation.job,
     "customresourcedefinitions.apiextensions.k8s.io": _crd,
     "resourceclaims.resource.k8s.io": device_validation.claim,
     "resourceclaimtemplates.resource.k8s.io": device_validation.template,
@@ -244,6 +205,7 @@ _IMMUTABLE: dict[str, Callable[[Object, Object], list[StatusCause]]] = {
     "deployments.apps": _unchanged("selector"),
     "replicasets.apps": _unchanged("selector"),
     "daemonsets.apps": _unchanged("selector"),
+    "statefulsets.apps": workload_validation.stateful_set_update,
     "jobs.batch": _unchanged("selector", "template", "completions"),
     "customresourcedefinitions.apiextensions.k8s.io": _unchanged("group", "scope"),
     "resourceclaims.resource.k8s.io": _unchanged(),

@@ -7,12 +7,11 @@ from typing import Any
 from msgspec import Struct, field
 
 from lamina.ports.kube import Object
-from lamina_lab.controllers.framework.pod_template import pod_from, template_hash
+from lamina_lab.controllers.framework.pod_template import REVISION_LABEL, pod_from, template_hash
 from lamina_lab.controllers.framework.replicas import is_available
 from lamina_lab.kubernetes import node_affinity, objects
 from lamina_lab.kubernetes.taints import untolerated
 
-REVISION_LABEL = "controller-revision-hash"
 _NODE = "node.kubernetes.io/"
 # Kubernetes adds these, because daemons also run on nodes with problems.
 TOLERATIONS: tuple[Object, ...] = (

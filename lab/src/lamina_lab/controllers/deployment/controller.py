@@ -9,7 +9,7 @@ from lamina_lab.controllers.deployment.status import deadline_in, status_of
 from lamina_lab.controllers.framework.actions import Create
 from lamina_lab.controllers.framework.executor import Executor
 from lamina_lab.controllers.framework.kinds import DEPLOYMENTS, REPLICA_SETS
-from lamina_lab.controllers.framework.ownership import references_with, references_without, sort_children
+from lamina_lab.controllers.framework.ownership import sort_children
 from lamina_lab.controllers.framework.pod_template import same_template
 from lamina_lab.kubernetes import objects
 
@@ -73,15 +73,8 @@ class DeploymentController:
         return await self._publish(key, created, refused)
 
     async def _sets_of(self, deployment: Object) -> list[Object]:
-        claims = sort_children(deployment, self._executor.cache.list(REPLICA_SETS, objects.namespace(deployment)))
-        reference = objects.owner_reference(DEPLOYMENTS.api_version, DEPLOYMENTS.kind, deployment)
-        for replica_set in claims.adopt:
-            body = {"metadata": {"ownerReferences": references_with(replica_set, reference)}}
-            claims.owned.append(await self._executor.patch(REPLICA_SETS, replica_set, body))
-        for replica_set in claims.release:
-            body = {"metadata": {"ownerReferences": references_without(replica_set, deployment)}}
-            await self._executor.patch(REPLICA_SETS, replica_set, body)
-        return claims.owned
+        sets = self._executor.cache.list(REPLICA_SETS, objects.namespace(deployment))
+        return await self._executor.own(DEPLOYMENTS, deployment, REPLICA_SETS, sets)
 
     def _old_pods_remain(self, deployment: Object, sets: list[Object]) -> bool:
         old = {objects.uid(replica_set) for replica_set in revisions.family(deployment, sets).old}

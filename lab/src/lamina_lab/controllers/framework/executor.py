@@ -7,9 +7,10 @@ from msgspec import Struct
 
 from lamina.errors import Outside
 from lamina.ports.clock import Clock
-from lamina.ports.kube import PODS, Conflict, EventRecorder, Kube, NotFound, Object, Resource
+from lamina.ports.kube import PODS, STATEFUL_SETS, Conflict, EventRecorder, Kube, NotFound, Object, Resource
 from lamina.ports.kube.moments import rfc3339
 from lamina_lab.controllers.framework.actions import Action, Create, Delete, Event, Patch
+from lamina_lab.controllers.framework.ownership import references_with, references_without, sort_children
 from lamina_lab.informer.cache import Cache
 from lamina_lab.kubernetes import objects
 
@@ -84,6 +85,18 @@ class Executor:
     ) -> None:
         await self._recorder.record(resource, obj, reason, message, warning=warning)
 
+    async def own(self, kind: Resource, owner: Object, resource: Resource, children: Iterable[Object]) -> list[Object]:
+        """The children, of kind `resource`, that belong to `owner`, after adopting and releasing those that should."""
+        found = sort_children(owner, children)
+        reference = objects.owner_reference(kind.api_version, kind.kind, owner)
+        for child in found.adopt:
+            body = {"metadata": {"ownerReferences": references_with(child, reference)}}
+            found.owned.append(await self.patch(resource, child, body))
+        for child in found.release:
+            body = {"metadata": {"ownerReferences": references_without(child, owner)}}
+            await self.patch(resource, child, body)
+        return found.owned
+
     async def create_pods(self, resource: Resource, owner: Object, pods: Sequence[Object]) -> PodCreation:
         """Create pods for `owner` in batches that double, so that a refusal affects one pod and not all of them."""
         done, batch = 0, 1
@@ -97,18 +110,27 @@ class Executor:
                 if not isinstance(failures[0], Outside):
                     raise failures[0]
                 message = str(failures[0])
-                await self.record_event(resource, owner, "FailedCreate", f"Error creating: {message}", warning=True)
+                said = _message(resource, owner, pods[done], "create", message)
+                await self.record_event(resource, owner, "FailedCreate", said, warning=True)
                 return PodCreation(done, message)
             batch *= 2
         return PodCreation(done)
 
     async def _make_pod(self, resource: Resource, owner: Object, pod: Object) -> None:
         made = await self.create(PODS, pod)
-        await self.record_event(resource, owner, "SuccessfulCreate", f"Created pod: {objects.name(made)}")
+        await self.record_event(resource, owner, "SuccessfulCreate", _message(resource, owner, made, "create"))
 
     async def delete_pods(self, resource: Resource, owner: Object, pods: Sequence[Object]) -> None:
         """Delete pods of `owner`, except those that are already being deleted."""
         for pod in pods:
             if not objects.is_deleting(pod):
                 await self.delete(PODS, pod)
-                await self.record_event(resource, owner, "SuccessfulDelete", f"Deleted pod: {objects.name(pod)}")
+                await self.record_event(resource, owner, "SuccessfulDelete", _message(resource, owner, pod, "delete"))
+
+
+def _message(resource: Resource, owner: Object, pod: Object, verb: str, failure: str = "") -> str:
+    """The message of an event about a pod, as the controller of this kind writes it."""
+    if resource == STATEFUL_SETS:
+        ended = f"failed error: {failure}" if failure else "successful"
+        return f"{verb} Pod {objects.name(pod)} in StatefulSet {objects.name(owner)} {ended}"
+    return f"Error creating: {failure}" if failure else f"{verb.capitalize()}d pod: {objects.name(pod)}"

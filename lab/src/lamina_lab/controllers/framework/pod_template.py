@@ -11,6 +11,7 @@ from lamina_lab.kubernetes import objects
 from lamina_lab.kubernetes.quantities import parse
 
 HASH_LABEL = "pod-template-hash"
+REVISION_LABEL = "controller-revision-hash"
 
 # Kubernetes' alphabet for generated names: no vowels, no characters that look alike.
 _ALPHABET = "bcdfghjklmnpqrstvwxz2456789"

@@ -7,8 +7,9 @@ from msgspec import Struct
 from lamina.ports.kube import PODS, Object, Resource
 from lamina_lab.controllers.framework.executor import Executor
 from lamina_lab.controllers.framework.kinds import REPLICA_SETS
-from lamina_lab.controllers.framework.ownership import references_with, references_without, sort_children
+from lamina_lab.controllers.framework.ownership import sort_children
 from lamina_lab.controllers.framework.pod_template import pod_from
+from lamina_lab.controllers.framework.replicas import available_in
 from lamina_lab.controllers.replicaset import plan
 from lamina_lab.kubernetes import objects
 
@@ -57,21 +58,13 @@ class ReplicaSetController:
         status = plan.status_of(replica_set, pods, now, failure=refusal.message if refusal else "")
         await self._executor.publish(REPLICA_SETS, replica_set, status)
         min_ready_s = float(objects.spec(replica_set).get("minReadySeconds") or 0)
-        if (soon := plan.available_in(pods, min_ready_s, now)) is not None:
+        if (soon := available_in(pods, min_ready_s, now)) is not None:
             waits.append(soon + 1.0)  # the time of readiness is in whole seconds
         return min(waits, default=None)
 
     async def _pods_of(self, replica_set: Object) -> list[Object]:
-        claims = sort_children(replica_set, self._executor.cache.list(PODS, objects.namespace(replica_set)))
-        reference = objects.owner_reference(REPLICA_SETS.api_version, REPLICA_SETS.kind, replica_set)
-        for pod in claims.adopt:
-            body = {"metadata": {"ownerReferences": references_with(pod, reference)}}
-            claims.owned.append(await self._executor.patch(PODS, pod, body))
-        for pod in claims.release:
-            await self._executor.patch(
-                PODS, pod, {"metadata": {"ownerReferences": references_without(pod, replica_set)}}
-            )
-        return claims.owned
+        pods = self._executor.cache.list(PODS, objects.namespace(replica_set))
+        return await self._executor.own(REPLICA_SETS, replica_set, PODS, pods)
 
     async def _manage(self, key: str, replica_set: Object, pods: list[Object]) -> list[float]:
         """Create or delete pods. Returns the seconds after which to try again, if it is not possible now."""

@@ -56,16 +56,6 @@ def _deletion_cost(pod: Object) -> int:
         return 0
 
 
-def available_in(pods: Sequence[Object], min_ready_s: float, now: float) -> float | None:
-    """Seconds until the next ready pod becomes available; None if there is none."""
-    waits = [
-        max(0.0, min_ready_s - ready_for_s(pod, now))
-        for pod in pods
-        if objects.is_active(pod) and objects.is_ready(pod) and not is_available(pod, min_ready_s, now)
-    ]
-    return min(waits, default=None)
-
-
 def creation_delay(pods: Sequence[Object], now: float) -> float:
     """Seconds to wait before creating another pod while this set's pods keep failing as a whole.
 
