@@ -41,7 +41,7 @@ def _revision(obj: Object, now: float) -> list[Any]:
     owners = obj["metadata"].get("ownerReferences") or []
     owner = next((reference for reference in owners if reference.get("controller")), None)
     kind = _resource_name(owner) if owner else "<none>"
-    return [name(obj), kind, obj["revision"], own_age(obj, now)]
+    return [name(obj), kind, obj.get("revision", 0), own_age(obj, now)]
 
 
 def _resource_name(owner: Object) -> str:

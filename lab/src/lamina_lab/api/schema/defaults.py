@@ -165,6 +165,10 @@ def _statefulset(obj: Object) -> None:
     _template(spec)
 
 
+def _revision(obj: Object) -> None:
+    obj.setdefault("revision", 0)
+
+
 def _job(obj: Object) -> None:
     """A job without a selector gets its uid as one, as in Kubernetes. The uid is set before defaults."""
     spec = obj.setdefault("spec", {})
@@ -274,6 +278,7 @@ _RULES: dict[str, Callable[[Object], None]] = {
     "secrets": _secret,
     "events": _event,
     "resourceclaims.resource.k8s.io": _claim,
+    "controllerrevisions.apps": _revision,
     "resourceclaimtemplates.resource.k8s.io": _claim_template,
     "mutatingwebhookconfigurations.admissionregistration.k8s.io": _webhooks,
     "validatingwebhookconfigurations.admissionregistration.k8s.io": _webhooks,
