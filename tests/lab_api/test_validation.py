@@ -188,6 +188,38 @@ async def test_a_job_needs_a_policy_that_ends(bench: Bench) -> None:
         await bench.create("jobs.batch", {"metadata": {"name": "x"}, "spec": {"template": template}})
 
 
+JOB: Object = {"template": {"spec": {"restartPolicy": "Never", "containers": [{"name": "m", "image": "i"}]}}}
+
+
+@pytest.mark.parametrize(
+    ("spec", "wanted"),
+    [
+        ({"schedule": ""}, "spec.schedule: Required value"),
+        ({"schedule": "daily"}, 'spec.schedule: Invalid value: "daily": expected exactly 5 fields, found 1: [daily]'),
+        ({"schedule": "TZ=UTC 0 * * * *"}, "cannot use TZ or CRON_TZ in schedule, use timeZone field instead"),
+        ({"timeZone": "Mars/Base"}, 'spec.timeZone: Invalid value: "Mars/Base": unknown time zone Mars/Base'),
+        ({"timeZone": "local"}, "timeZone must be an explicit time zone as defined in https://www.iana.org/time-zones"),
+        ({"timeZone": ""}, "timeZone must be nil or non-empty string"),
+        ({"timeZone": "../etc/passwd"}, "unknown time zone ../etc/passwd"),
+        ({"concurrencyPolicy": "Never"}, 'Unsupported value: "Never": supported values: "Allow", "Forbid", "Replace"'),
+        ({"startingDeadlineSeconds": -1}, "spec.startingDeadlineSeconds: Invalid value: -1: must be greater"),
+        ({"jobTemplate": {"spec": {"template": {}}}}, "spec.jobTemplate.spec.template.spec.containers: Required"),
+    ],
+)
+async def test_cron_jobs_that_are_refused(bench: Bench, spec: Object, wanted: str) -> None:
+    whole = {"schedule": "0 * * * *", "jobTemplate": {"spec": JOB}, **copy.deepcopy(spec)}
+    with pytest.raises(ApiError, match=re.escape(wanted)):
+        await bench.create("cronjobs.batch", {"metadata": {"name": "x"}, "spec": whole})
+
+
+async def test_the_jobs_of_a_cron_job_have_room_for_their_names(bench: Bench) -> None:
+    spec = {"schedule": "@daily", "jobTemplate": {"spec": JOB}}
+    made = await bench.create("cronjobs.batch", {"metadata": {"name": "a" * 52}, "spec": copy.deepcopy(spec)})
+    assert (made["spec"]["concurrencyPolicy"], made["spec"]["successfulJobsHistoryLimit"]) == ("Allow", 3)
+    with pytest.raises(ApiError, match="must be no more than 52 characters"):
+        await bench.create("cronjobs.batch", {"metadata": {"name": "a" * 53}, "spec": spec})
+
+
 @pytest.mark.parametrize(
     ("spec", "wanted"),
     [
@@ -220,7 +252,8 @@ GOOD: dict[str, Object] = {
     "deployments.apps": _workload(strategy={"type": "RollingUpdate", "rollingUpdate": {"maxSurge": 1}})["spec"],
     "statefulsets.apps": _workload(ordinals={"start": 1}, updateStrategy={"rollingUpdate": {"partition": 1}})["spec"],
     "daemonsets.apps": _workload(updateStrategy={"type": "OnDelete"})["spec"],
-    "jobs.batch": {"template": {"spec": {"restartPolicy": "Never", "containers": [{"name": "m", "image": "i"}]}}},
+    "jobs.batch": JOB,
+    "cronjobs.batch": {"schedule": "*/5 * * * *", "timeZone": "UTC", "jobTemplate": {"spec": JOB}},
     "services": {"ports": [{"port": 80}]},
     "customresourcedefinitions.apiextensions.k8s.io": {
         "group": "example.com",

@@ -134,6 +134,18 @@ def test_the_life_of_a_stateful_set(kubectl: Kubectl) -> None:
     assert "create Pod db-0 in StatefulSet db successful" in kubectl("describe", "sts", "db")
 
 
+def test_a_cron_job_and_a_job_from_it(kubectl: Kubectl) -> None:
+    kubectl("create", "cronjob", "nightly", "--image=busybox", "--schedule=0 3 * * *", "--", "true")
+    [head, row] = kubectl("get", "cronjobs").splitlines()
+    assert head.split()[:4] == ["NAME", "SCHEDULE", "TIMEZONE", "SUSPEND"]
+    assert row.startswith("nightly   0 3 * * *   <none>")
+    kubectl("create", "job", "now", "--from=cronjob/nightly")
+    kubectl("wait", "--for=jsonpath={.status.active}=1", "job/now", "--timeout=120s")
+    assert "batch.kubernetes.io" in kubectl("get", "job", "now", "-o", "yaml")
+    kubectl("patch", "cronjob", "nightly", "-p", '{"spec":{"suspend":true}}')
+    assert " True " in kubectl("get", "cronjobs")
+
+
 def test_draining_a_node(kubectl: Kubectl) -> None:
     kubectl("apply", "-f", "-", stdin=manifest("Deployment", "apps/v1", deployment(replicas=2)))
     kubectl("rollout", "status", "deployment/web", "--timeout=120s")

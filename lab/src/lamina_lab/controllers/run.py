@@ -4,6 +4,7 @@ import asyncio
 
 from lamina.ports.clock import Clock
 from lamina.ports.kube import Kube
+from lamina_lab.controllers.cronjob.controller import CronJobController
 from lamina_lab.controllers.daemonset.controller import DaemonSetController
 from lamina_lab.controllers.deployment.controller import DeploymentController
 from lamina_lab.controllers.device_taint.eviction import DeviceEvictionController
@@ -37,6 +38,7 @@ async def run(kube: Kube, clock: Clock, *, node_grace: float = GRACE_S) -> None:
         "replicaset-controller": ReplicaSetController(executor("replicaset-controller")),
         "statefulset-controller": StatefulSetController(executor("statefulset-controller")),
         "daemonset-controller": DaemonSetController(executor("daemonset-controller")),
+        "cronjob-controller": CronJobController(executor("cronjob-controller")),
         "job-controller": JobController(executor("job-controller")),
         "node-controller": NodeController(executor("node-controller"), node_grace),
         "resourceclaim-controller": PodClaimController(executor("resource_claim")),

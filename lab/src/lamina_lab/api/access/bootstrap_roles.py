@@ -14,7 +14,7 @@ _OF_PEOPLE = (
     ("", ["limitranges", "serviceaccounts"]),
     ("apps", ["controllerrevisions", "daemonsets", "deployments", "deployments/scale"]),
     ("apps", ["replicasets", "replicasets/scale", "statefulsets", "statefulsets/scale"]),
-    ("batch", ["jobs"]),
+    ("batch", ["cronjobs", "jobs"]),
     ("networking.k8s.io", ["networkpolicies"]),
     ("policy", ["poddisruptionbudgets"]),
     ("resource.k8s.io", ["resourceclaims", "resourceclaimtemplates"]),

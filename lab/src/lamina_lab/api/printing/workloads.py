@@ -1,10 +1,10 @@
-"""Rows of deployments, replica sets, stateful sets, daemon sets and jobs."""
+"""Rows of deployments, replica sets, stateful sets, daemon sets, jobs and cron jobs."""
 
 from typing import Any
 
 from lamina.ports.kube import Object
 from lamina.ports.kube.moments import seconds_of
-from lamina_lab.api.printing.ages import duration
+from lamina_lab.api.printing.ages import age, duration
 from lamina_lab.api.printing.common import Column, Layout, column, conditions, name, own_age, selector_text, wide
 
 _WIDE = (wide("Containers"), wide("Images"), wide("Selector"))
@@ -80,6 +80,14 @@ def _job(obj: Object, now: float) -> list[Any]:
     return [name(obj), _job_state(obj), f"{_count(obj, 'succeeded')}/{of}", took, own_age(obj, now), *_wide(obj)]
 
 
+def _cronjob(obj: Object, now: float) -> list[Any]:
+    spec, status = obj["spec"], obj.get("status") or {}
+    last = age(status["lastScheduleTime"], now) if status.get("lastScheduleTime") else "<none>"
+    facts = [spec.get("schedule", ""), spec.get("timeZone") or "<none>", str(bool(spec.get("suspend")))]
+    job = {"spec": (spec.get("jobTemplate") or {}).get("spec") or {}}
+    return [name(obj), *facts, len(status.get("active") or ()), last, own_age(obj, now), *_wide(job)]
+
+
 def _integers(*names: str) -> tuple[Column, ...]:
     return tuple(column(name, "integer") for name in names)
 
@@ -104,6 +112,15 @@ WORKLOADS = {
             *_WIDE,
         ),
         _daemonset,
+    ),
+    "cronjobs.batch": Layout(
+        (
+            *(column(title) for title in ("Name", "Schedule", "Timezone", "Suspend")),
+            *_integers("Active"),
+            *(column(title) for title in ("Last Schedule", "Age")),
+            *_WIDE,
+        ),
+        _cronjob,
     ),
     "jobs.batch": Layout(
         (column("Name"), column("Status"), column("Completions"), column("Duration"), column("Age"), *_WIDE), _job

@@ -70,6 +70,10 @@ ContainerUser: linux=1:LinuxContainerUser*
 ControllerRevision: metadata=1:ObjectMeta data=2:RawExtension* revision=3:i
 Counter: value=1:Quantity
 CounterSet: name=1:s counters=2:{}Counter
+CronJob: metadata=1:ObjectMeta spec=2:CronJobSpec status=3:CronJobStatus
+CronJobSpec: schedule=1:s timeZone=8:s* startingDeadlineSeconds=2:i* concurrencyPolicy=3:s suspend=4:b*
+    jobTemplate=5:JobTemplateSpec successfulJobsHistoryLimit=6:i* failedJobsHistoryLimit=7:i*
+CronJobStatus: active=1:[]ObjectReference lastScheduleTime=4:Time* lastSuccessfulTime=5:Time*
 CustomResourceColumnDefinition: name=1:s type=2:s format=3:s description=4:s priority=5:i jsonPath=6:s
 CustomResourceConversion: strategy=1:s webhook=2:WebhookConversion*
 CustomResourceDefinition: metadata=1:ObjectMeta spec=2:CustomResourceDefinitionSpec
@@ -197,6 +201,7 @@ JobSpec: parallelism=1:i* completions=2:i* activeDeadlineSeconds=3:i* podFailure
 JobStatus: conditions=1:[]JobCondition startTime=2:Time* completionTime=3:Time* active=4:i succeeded=5:i failed=6:i
     terminating=11:i* completedIndexes=7:s failedIndexes=10:s* uncountedTerminatedPods=8:UncountedTerminatedPods*
     ready=9:i*
+JobTemplateSpec: metadata=1:ObjectMeta spec=2:JobSpec
 KeyToPath: key=1:s path=2:s mode=3:i* user=4:i*
 LabelSelector: matchLabels=1:{}s matchExpressions=2:[]LabelSelectorRequirement
 LabelSelectorAttributes: rawSelector=1:s requirements=2:[]LabelSelectorRequirement

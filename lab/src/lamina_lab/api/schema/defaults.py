@@ -188,6 +188,15 @@ def _job(obj: Object) -> None:
         spec["selector"] = {"matchLabels": {"batch.kubernetes.io/controller-uid": uid}}
 
 
+def _cronjob(obj: Object) -> None:
+    spec = obj.setdefault("spec", {})
+    spec.setdefault("concurrencyPolicy", "Allow")
+    spec.setdefault("suspend", False)
+    spec.setdefault("successfulJobsHistoryLimit", 3)
+    spec.setdefault("failedJobsHistoryLimit", 1)
+    _template(spec.setdefault("jobTemplate", {}).setdefault("spec", {}))
+
+
 def _namespace(obj: Object) -> None:
     obj.setdefault("spec", {}).setdefault("finalizers", ["kubernetes"])
     labels = obj["metadata"].setdefault("labels", {})
@@ -269,7 +278,9 @@ _RULES: dict[str, Callable[[Object], None]] = {
     "deployments.apps": _deployment,
     "replicasets.apps": _replicaset,
     "daemonsets.apps": _daemonset,
+    "controllerrevisions.apps": _revision,
     "statefulsets.apps": _statefulset,
+    "cronjobs.batch": _cronjob,
     "jobs.batch": _job,
     "limitranges": _limitrange,
     "namespaces": _namespace,
@@ -278,7 +289,6 @@ _RULES: dict[str, Callable[[Object], None]] = {
     "secrets": _secret,
     "events": _event,
     "resourceclaims.resource.k8s.io": _claim,
-    "controllerrevisions.apps": _revision,
     "resourceclaimtemplates.resource.k8s.io": _claim_template,
     "mutatingwebhookconfigurations.admissionregistration.k8s.io": _webhooks,
     "validatingwebhookconfigurations.admissionregistration.k8s.io": _webhooks,

@@ -69,6 +69,7 @@ def _rows() -> Iterator[ApiResource]:
     ):
         yield ApiResource("apps", "v1", kind, plural, True, short, subresources, every)
     yield ApiResource("apps", "v1", "ControllerRevision", "controllerrevisions", True)
+    yield ApiResource("batch", "v1", "CronJob", "cronjobs", True, ("cj",), status, every)
     yield ApiResource("batch", "v1", "Job", "jobs", True, (), status, every)
     yield ApiResource("coordination.k8s.io", "v1", "Lease", "leases", True)
     yield ApiResource("events.k8s.io", "v1", "Event", "events", True, ("ev",), shares="events")

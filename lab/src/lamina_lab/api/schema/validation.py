@@ -189,6 +189,7 @@ _RULES: dict[str, Callable[[Object], list[StatusCause]]] = {
     "replicasets.apps": workload_validation.workload,
     "daemonsets.apps": workload_validation.workload,
     "statefulsets.apps": workload_validation.stateful_set,
+    "cronjobs.batch": workload_validation.cron_job,
     "jobs.batch": workload_validation.job,
     "customresourcedefinitions.apiextensions.k8s.io": _crd,
     "resourceclaims.resource.k8s.io": device_validation.claim,

@@ -1,9 +1,15 @@
 """Validation of workloads: selectors, counts, templates and update strategies."""
 
+from zoneinfo import ZoneInfo, ZoneInfoNotFoundError
+
 from lamina.ports.kube import Object
 from lamina_lab.api.schema.pod_validation import pod_spec
+from lamina_lab.kubernetes import cron
 from lamina_lab.kubernetes.errors import StatusCause, forbidden_field, invalid_value, required, unsupported_value
 
+_POLICIES = ("Allow", "Forbid", "Replace")
+_MAX_CRON_NAME = 52
+"""Its jobs have eleven characters more, and 63 at most."""
 _FREE_OF_STATEFUL_SETS = (
     *("replicas", "ordinals", "template", "updateStrategy", "revisionHistoryLimit"),
     *("persistentVolumeClaimRetentionPolicy", "minReadySeconds"),
@@ -27,9 +33,9 @@ def _selector(spec: Object) -> list[StatusCause]:
     return []
 
 
-def _not_negative(spec: Object, field: str) -> list[StatusCause]:
+def _not_negative(spec: Object, field: str, at: str = "spec") -> list[StatusCause]:
     value = spec.get(field, 0)
-    return [invalid_value(f"spec.{field}", value, "must be greater than or equal to 0")] if value < 0 else []
+    return [invalid_value(f"{at}.{field}", value, "must be greater than or equal to 0")] if value < 0 else []
 
 
 def workload(obj: Object) -> list[StatusCause]:
@@ -83,11 +89,59 @@ def _update_strategy(strategy: Object) -> list[StatusCause]:
 
 
 def job(obj: Object) -> list[StatusCause]:
-    spec = obj["spec"]
-    causes = [cause for field in ("parallelism", "completions", "backoffLimit") for cause in _not_negative(spec, field)]
+    return _job_spec(obj["spec"], "spec")
+
+
+def cron_job(obj: Object) -> list[StatusCause]:
+    spec, causes = obj["spec"], []
+    name = obj["metadata"].get("name", "")
+    if len(name) > _MAX_CRON_NAME:
+        causes.append(invalid_value("metadata.name", name, f"must be no more than {_MAX_CRON_NAME} characters"))
+    causes += _schedule(spec) + _time_zone(spec)
+    if spec["concurrencyPolicy"] not in _POLICIES:
+        causes.append(unsupported_value("spec.concurrencyPolicy", spec["concurrencyPolicy"], _POLICIES))
+    for field in ("startingDeadlineSeconds", "successfulJobsHistoryLimit", "failedJobsHistoryLimit"):
+        causes += _not_negative(spec, field)
+    return causes + _job_spec(spec["jobTemplate"]["spec"], "spec.jobTemplate.spec")
+
+
+def _schedule(spec: Object) -> list[StatusCause]:
+    text = spec.get("schedule", "")
+    if not text:
+        return [required("spec.schedule")]
+    if "TZ" in text:
+        detail = "cannot use TZ or CRON_TZ in schedule, use timeZone field instead"
+        return [invalid_value("spec.schedule", text, detail)]
+    try:
+        cron.parse(text)
+    except cron.ScheduleError as error:
+        return [invalid_value("spec.schedule", text, str(error))]
+    return []
+
+
+def _time_zone(spec: Object) -> list[StatusCause]:
+    name = spec.get("timeZone")
+    if name is None:
+        return []
+    if not name:
+        return [invalid_value("spec.timeZone", name, "timeZone must be nil or non-empty string")]
+    if name.lower() == "local":
+        detail = "timeZone must be an explicit time zone as defined in https://www.iana.org/time-zones"
+        return [invalid_value("spec.timeZone", name, detail)]
+    try:
+        ZoneInfo(name)
+    except (ZoneInfoNotFoundError, ValueError, OSError):
+        return [invalid_value("spec.timeZone", name, f"unknown time zone {name}")]
+    return []
+
+
+def _job_spec(spec: Object, at: str) -> list[StatusCause]:
+    causes = []
+    for field in ("parallelism", "completions", "backoffLimit"):
+        causes += _not_negative(spec, field, at)
     template = spec["template"].get("spec") or {}
-    causes += pod_spec(template, "spec.template.spec")
+    causes += pod_spec(template, f"{at}.template.spec")
     policy = template.get("restartPolicy")
     if policy not in ("OnFailure", "Never"):
-        causes.append(unsupported_value("spec.template.spec.restartPolicy", policy, ["OnFailure", "Never"]))
+        causes.append(unsupported_value(f"{at}.template.spec.restartPolicy", policy, ["OnFailure", "Never"]))
     return causes

@@ -1,6 +1,7 @@
 """The kinds of objects that controllers read and write."""
 
 from lamina.ports.kube import (
+    CRON_JOBS,
     DEVICE_TAINT_RULES,
     LEASES,
     NODES,
@@ -19,6 +20,7 @@ CONTROLLER_REVISIONS = Resource("apps", "v1", "controllerrevisions", "Controller
 JOBS = Resource("batch", "v1", "jobs", "Job")
 
 WATCHED = (
-    *(DEPLOYMENTS, REPLICA_SETS, STATEFUL_SETS, CONTROLLER_REVISIONS, DAEMON_SETS, JOBS, PODS, NODES, LEASES),
+    *(DEPLOYMENTS, REPLICA_SETS, STATEFUL_SETS, CONTROLLER_REVISIONS, DAEMON_SETS),
+    *(CRON_JOBS, JOBS, PODS, NODES, LEASES),
     *(RESOURCE_CLAIMS, RESOURCE_CLAIM_TEMPLATES, RESOURCE_SLICES, DEVICE_TAINT_RULES),
 )

@@ -1,0 +1,1 @@
+"""The CronJob controller: a Job for each time of a schedule."""
