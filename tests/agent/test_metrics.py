@@ -390,7 +390,7 @@ async def test_the_page_is_where_its_file_says(reported: Reported) -> None:
 async def test_a_protected_page_is_for_callers_that_are_allowed(
     reported: Reported, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    async def verdict(_: CallerReviews, authorization: str) -> CallerVerdict:
+    async def verdict(_: CallerReviews, authorization: str, address: str) -> CallerVerdict:
         return CallerVerdict(200) if authorization == "Bearer prometheus" else CallerVerdict(403, "not allowed")
 
     monkeypatch.setattr(CallerReviews, "verdict", verdict)

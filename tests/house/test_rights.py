@@ -309,7 +309,7 @@ async def test_the_dashboard_in_the_cluster() -> None:
     noted, clock, board = Noted(part, kube), FakeClock(), Board()
     following = asyncio.ensure_future(ClusterFeed(noted, clock, board).run())
     try:
-        await DashboardViewers(noted, clock).access("of-a", ["team-a"])
+        await DashboardViewers(noted, clock).access("of-a", "", ["team-a"])
         await until(lambda: noted.asked >= rights(part), task=following, clock=clock)
     finally:
         following.cancel()

@@ -1,12 +1,19 @@
-"""Whether a caller may read metrics: the API server says who it is, by its token, and what it may do."""
+"""Whether a caller may read metrics: the API server says who it is, by its token, and what it may do.
 
-import asyncio
+Callers that it allowed before wait in a line of their own, so that others, however many they are, do not delay them.
+"""
+
+import base64
 import hashlib
 import logging
+import re
 from collections import OrderedDict
 from typing import NamedTuple
 
+import msgspec
+
 from lamina.errors import Outside
+from lamina.ports.caller_queue import CallerQueue, Crowded
 from lamina.ports.clock import Clock
 from lamina.ports.kube import SUBJECT_ACCESS_REVIEWS, TOKEN_REVIEWS, Kube, Object
 
@@ -19,6 +26,9 @@ MAX_KEPT = 256
 _AT_ONCE = 2
 MAX_WAITING = 16
 """Callers that wait until they are checked. Anyone may call, and each check is two requests to the API server."""
+_MAX_TOKEN = 16384
+_TOKEN = re.compile(r"[A-Za-z0-9._~+/:-]+=*")
+_JWT = re.compile(r"eyJ[\w-]*\.[\w-]+\.[\w-]+", re.ASCII)
 
 
 class CallerVerdict(NamedTuple):
@@ -55,6 +65,21 @@ def bearer_token(authorization: str) -> str:
     return token.strip() if scheme.lower() == "bearer" else ""
 
 
+def is_token(token: str) -> bool:
+    """Whether an API server could accept this. One that cannot be decoded is refused without asking."""
+    if len(token) > _MAX_TOKEN or not _TOKEN.fullmatch(token):
+        return False
+    return not token.startswith("eyJ") or (_JWT.fullmatch(token) is not None and _is_json_object(token.split(".")[1]))
+
+
+def _is_json_object(part: str) -> bool:
+    """Whether a part of a JSON Web Token is one."""
+    try:
+        return isinstance(msgspec.json.decode(base64.urlsafe_b64decode(part + "=" * (-len(part) % 4))), dict)
+    except ValueError:
+        return False
+
+
 class CallerReviews:
     """Checks callers by their tokens. It remembers only callers that the API server allows, so that others cannot push
     them out."""
@@ -62,31 +87,35 @@ class CallerReviews:
     def __init__(self, kube: Kube, clock: Clock) -> None:
         self._kube = kube
         self._clock = clock
-        self._until: OrderedDict[bytes, float] = OrderedDict()
-        self._free = asyncio.Semaphore(_AT_ONCE)
-        self._waiting = 0
+        self._until: OrderedDict[str, float] = OrderedDict()
+        self._known = CallerQueue(_AT_ONCE, MAX_WAITING)
+        self._others = CallerQueue(_AT_ONCE, MAX_WAITING)
 
-    async def verdict(self, authorization: str) -> CallerVerdict:
-        """What to answer to a caller with this header, which may be empty."""
+    async def verdict(self, authorization: str, address: str) -> CallerVerdict:
+        """What to answer to a caller from this address with this header. Both may be empty."""
         token = bearer_token(authorization)
-        if not token:
+        if not is_token(token):
             return UNKNOWN
-        key = hashlib.sha256(token.encode(errors="replace")).digest()
-        if self._clock.monotonic() < self._until.get(key, 0.0):
+        key = hashlib.sha256(token.encode()).hexdigest()
+        if self._is_allowed(key):
             return _ALLOWED
-        if self._waiting >= MAX_WAITING:
-            return BUSY
-        self._waiting += 1
+        turn = self._known.turn(key) if key in self._until else self._others.turn(address)
         try:
-            async with self._free:
+            async with turn:
+                if self._is_allowed(key):
+                    return _ALLOWED
                 verdict = await self._review(token)
+        except Crowded:
+            return BUSY
         except Outside as error:
             log.warning("A caller of %s cannot be checked: %s", PATH, error)
             return UNAVAILABLE
-        finally:
-            self._waiting -= 1
         self._remember(key, allowed=verdict == _ALLOWED)
         return verdict
+
+    def _is_allowed(self, key: str) -> bool:
+        """Whether the caller was allowed lately."""
+        return self._clock.monotonic() < self._until.get(key, float("-inf"))
 
     async def _review(self, token: str) -> CallerVerdict:
         """Ask the API server. Raises Outside."""
@@ -96,7 +125,7 @@ class CallerReviews:
         asked = {"nonResourceAttributes": {"path": PATH, "verb": "get"}}
         return _ALLOWED if await may(self._kube, user, asked) else _FORBIDDEN
 
-    def _remember(self, key: bytes, *, allowed: bool) -> None:
+    def _remember(self, key: str, *, allowed: bool) -> None:
         self._until.pop(key, None)
         if allowed:
             self._until[key] = self._clock.monotonic() + KEPT_S

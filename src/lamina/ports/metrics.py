@@ -68,7 +68,7 @@ def for_allowed_callers(handler: Handler, reviews: CallerReviews) -> Handler:
     """A handler that calls this one for callers that are allowed, and refuses others with the reason."""
 
     async def answer(request: web.Request) -> web.Response:
-        verdict = await reviews.verdict(request.headers.get("Authorization", ""))
+        verdict = await reviews.verdict(request.headers.get("Authorization", ""), request.remote or "")
         if verdict.status == 200:
             return await handler(request)
         headers = {"WWW-Authenticate": "Bearer"} if verdict.status == 401 else {}

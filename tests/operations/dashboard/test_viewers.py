@@ -10,9 +10,12 @@ import aiohttp
 import msgspec
 import pytest
 
+from lamina.operations.dashboard import viewer_server
 from lamina.operations.dashboard.board import Board
 from lamina.operations.dashboard.document import ClusterDocument
-from lamina.operations.dashboard.viewers import KEPT_S
+from lamina.operations.dashboard.viewer_server import MAX_STREAMS_OF_ONE
+from lamina.operations.dashboard.viewers import KEPT_S, DashboardViewers
+from lamina.ports.caller_reviews import MAX_KEPT, CallerVerdict
 from lamina.ports.clock import FakeClock
 from lamina.ports.kube import Unreachable
 from lamina.ports.listener import Address, listening
@@ -211,3 +214,84 @@ async def test_who_may_not_list_inventories_gets_no_sums(served: Served) -> None
     assert first["allocation"] == [] and first["changes"]["cluster"]["used_mib"] is None
     assert [row["text"] for row in first["attention"]] == []
     assert [group["pods"] for group in first["waiting"]] == [[["w", "team-a/waits"]]]
+
+
+async def changed(events: Events) -> dict[str, Any]:
+    """The changes of the next event that has some."""
+    while True:
+        kind, event = await events.next()
+        assert kind, "the stream has ended"
+        if kind == "change":
+            return dict(event["changes"])
+
+
+async def flooded(served: Served, connections: int) -> list[asyncio.Task[tuple[int, str]]]:
+    """Questions with tokens that nobody has, while the API server answers none."""
+    served.kube.answers.clear()
+    tokens = (f"Bearer stranger-{number}" for number in range(connections))
+    flood = [asyncio.create_task(served.status(Authorization=token)) for token in tokens]
+    await until(lambda: len(served.kube.asked) >= 2)
+    return flood
+
+
+async def test_strangers_do_not_end_the_stream_of_a_viewer(served: Served) -> None:
+    async with served.events("of-all") as events:
+        await events.next()
+        asked = len(served.kube.asked)
+        flood = await flooded(served, 80)
+        await served.clock.advance(KEPT_S)
+        served.board.post(ClusterDocument())
+        await until(lambda: len(served.kube.asked) > asked + 2)
+        served.kube.answers.set()
+        assert set((await changed(events))["pods"]) == {"a", "b", "w"}
+        assert {status for status, _ in await asyncio.gather(*flood)} == {401, 429}
+
+
+async def test_a_stream_goes_on_once_the_api_server_answers_again(served: Served) -> None:
+    async with served.events("of-all") as events:
+        await events.next()
+        served.kube.failure = Unreachable("no answer")
+        await served.clock.advance(KEPT_S)
+        served.board.post(ClusterDocument())
+        asked = len(served.kube.asked)
+        await until(lambda: len(served.kube.asked) > asked, clock=served.clock)
+        served.kube.failure = None
+        following = asyncio.create_task(changed(events))
+        await until(following.done, clock=served.clock)
+        assert set(following.result()["pods"]) == {"a", "b", "w"}
+
+
+async def test_one_account_has_a_part_of_the_streams(served: Served) -> None:
+    accounts = [f"system:serviceaccount:evil:sa-{number}" for number in range(MAX_STREAMS_OF_ONE + 1)]
+    served.kube.rights |= dict.fromkeys(accounts, (("team-a", "pods"),))
+    async with contextlib.AsyncExitStack() as opened:
+        for account in accounts[:-1]:
+            await opened.enter_async_context(served.events(account))
+        status, said = await served.status(Authorization=f"Bearer {accounts[-1]}")
+        assert status == 503 and said.startswith(f"you have {MAX_STREAMS_OF_ONE} pages")
+        assert set((await served.first("of-a"))["changes"]["pods"]) == {"a", "w"}
+
+
+async def test_who_may_list_nothing_takes_half_of_the_streams_at_most(
+    served: Served, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(viewer_server, "MAX_STREAMS", 4)
+    served.kube.rights |= {"none-2": (), "none-3": ()}
+    async with contextlib.AsyncExitStack() as opened:
+        for token in ("of-none", "none-2"):
+            await opened.enter_async_context(served.events(token))
+        assert (await served.status(Authorization="Bearer none-3"))[0] == 503
+        assert (await served.first("of-a"))["changes"]["pods"]
+        await opened.enter_async_context(served.events("of-all"))
+
+
+async def test_many_tokens_of_one_namespace_push_no_viewer_out() -> None:
+    kube, clock = ViewersKube(), FakeClock()
+    viewers = DashboardViewers(kube, clock)
+    many = [f"system:serviceaccount:evil:sa-{number}" for number in range(2 * MAX_KEPT)]
+    kube.rights |= dict.fromkeys(many, ())
+    for token in ("of-all", *many):
+        assert not isinstance(await viewers.access(token, "", []), CallerVerdict)
+    asked = len(kube.asked)
+    await viewers.access("of-all", "", [])
+    assert len(kube.asked) == asked and viewers.account(many[-1]) == "system:serviceaccount:evil"

@@ -1,11 +1,13 @@
 """The page and its events for viewers who come from elsewhere, each with a bearer token.
 
 The files of the page are the same for everyone and tell nothing of the cluster. Events are for viewers whose token the
-API server accepts, and have only what it lets them list.
+API server accepts, and have only what it lets them list. One account has a part of the streams, and those who may list
+nothing have half of them at most.
 """
 
 import asyncio
 import contextlib
+from collections import Counter
 from collections.abc import Awaitable, Callable, Sequence
 from typing import NamedTuple
 
@@ -16,7 +18,7 @@ from lamina.operations.dashboard.board import Board, Posted
 from lamina.operations.dashboard.details import DetailReader, MayList
 from lamina.operations.dashboard.forms import answered
 from lamina.operations.dashboard.viewers import DashboardViewers, ViewerAccess, namespaces_of, visible
-from lamina.ports.caller_reviews import CallerVerdict, bearer_token
+from lamina.ports.caller_reviews import UNKNOWN, CallerVerdict, bearer_token
 from lamina.ports.clock import Clock, within
 from lamina.ports.listener import Address, listening
 from lamina.ports.metrics import metrics_context
@@ -24,7 +26,12 @@ from lamina.ports.metrics import metrics_context
 TOKEN_HEADER = "Lamina-Token"
 """Of the page. Proxies of the API server keep `Authorization` for themselves."""
 MAX_STREAMS = 256
+MAX_STREAMS_OF_ONE = 32
 _FULL = CallerVerdict(503, f"{MAX_STREAMS} viewers look at this dashboard already; try again later")
+_TOO_MANY = CallerVerdict(
+    503, f"you have {MAX_STREAMS_OF_ONE} pages of this dashboard open, or others with your kind of token; close some"
+)
+_NOTHING_TO_SEE = CallerVerdict(503, "many viewers look at this dashboard, and you may list nothing; try again later")
 
 
 class _View(NamedTuple):
@@ -42,7 +49,10 @@ class ViewerServer:
         self._details = details
         self._clock = clock
         self._viewers = viewers
-        self._streams = 0
+        self._streams: Counter[str] = Counter()
+        """By account."""
+        self._idle_streams = 0
+        """Of those who may list nothing."""
 
     def application(self) -> web.Application:
         app = web.Application()
@@ -75,7 +85,7 @@ class ViewerServer:
 
     async def _fits(self, request: web.Request) -> web.Response:
         """Quotas are left out: a viewer may not be allowed to read them."""
-        view = await self._view(_token(request))
+        view = await self._view(request)
         if isinstance(view, CallerVerdict):
             return web.Response(status=view.status, text=view.reason, headers=HEADERS)
         if not (view.access.nodes and view.access.everywhere):
@@ -105,48 +115,62 @@ class ViewerServer:
     ) -> web.Response:
         """What a viewer gets of one pod or GPU."""
         token = _token(request)
-        access = await self._viewers.access(token, namespaces_of(self._board.current.document))
+        access = await self._viewers.access(token, _address(request), namespaces_of(self._board.current.document))
         if isinstance(access, CallerVerdict):
             return web.Response(status=access.status, text=access.reason, headers=HEADERS)
 
         async def may(namespace: str) -> bool:
-            return await self._viewers.may_list_events(token, namespace)
+            return await self._viewers.may_list_events(token, _address(request), namespace)
 
         return details_answer(await answer(access, may))
 
     async def _events(self, request: web.Request) -> web.StreamResponse:
-        token = _token(request)
-        view = await self._view(token)
-        if self._streams >= MAX_STREAMS and isinstance(view, _View):
-            view = _FULL
+        view = await self._view(request)
+        account = self._viewers.account(_token(request))
+        if isinstance(view, _View):
+            view = self._crowded(account, view.access) or view
         if isinstance(view, CallerVerdict):
             return web.Response(status=view.status, text=view.reason, headers=HEADERS)
         response = web.StreamResponse(headers={**HEADERS, "Content-Type": "text/event-stream"})
-        self._streams += 1
+        idle = view.access.nothing
+        self._streams[account] += 1
+        self._idle_streams += idle
         try:
             await response.prepare(request)
             with contextlib.suppress(ConnectionError):
-                await self._stream(response, token, view)
+                await self._stream(request, response, view)
         finally:
-            self._streams -= 1
+            self._idle_streams -= idle
+            self._streams[account] -= 1
+            self._streams += Counter()  # drops accounts without any
         return response
 
-    async def _stream(self, response: web.StreamResponse, token: str, view: "_View | CallerVerdict") -> None:
-        """Write until the board is closed, or the viewer may see nothing any more."""
+    def _crowded(self, account: str, access: ViewerAccess) -> CallerVerdict | None:
+        """Why there is no stream more for this account."""
+        if self._streams.total() >= MAX_STREAMS:
+            return _FULL
+        if self._streams[account] >= MAX_STREAMS_OF_ONE:
+            return _TOO_MANY
+        return _NOTHING_TO_SEE if access.nothing and self._idle_streams >= MAX_STREAMS // 2 else None
+
+    async def _stream(self, request: web.Request, response: web.StreamResponse, view: "_View | CallerVerdict") -> None:
+        """Write until the board is closed or the API server does not accept the viewer any more. While it cannot be
+        asked, nothing is written."""
         events = PageEvents(self._board)
         access: ViewerAccess | None = None
-        while isinstance(view, _View) and not self._board.closed:
-            changed, access = access not in (None, view.access), view.access
-            namespace = min(namespaces_of(view.posted.document), default="default")
-            await response.write(events.next(view.posted, namespace, access=access, changed=changed))
+        while view != UNKNOWN and not self._board.closed and request.transport is not None:
+            if isinstance(view, _View):
+                changed, access = access not in (None, view.access), view.access
+                namespace = min(namespaces_of(view.posted.document), default="default")
+                await response.write(events.next(view.posted, namespace, access=access, changed=changed))
             with contextlib.suppress(TimeoutError):
                 await within(self._clock, BEAT_S, self._board.newer(events.version))
-            view = await self._view(token)
+            view = await self._view(request)
 
-    async def _view(self, token: str) -> _View | CallerVerdict:
+    async def _view(self, request: web.Request) -> _View | CallerVerdict:
         """What the viewer sees, of one moment. Asking may take long, so what is posted meanwhile is not shown yet."""
         posted = self._board.current
-        access = await self._viewers.access(token, namespaces_of(posted.document))
+        access = await self._viewers.access(_token(request), _address(request), namespaces_of(posted.document))
         if isinstance(access, CallerVerdict):
             return access
         problem = posted.usage_problem if access.nodes else ""
@@ -155,6 +179,10 @@ class ViewerServer:
 
 def _token(request: web.Request) -> str:
     return bearer_token(request.headers.get("Authorization", "")) or request.headers.get(TOKEN_HEADER, "")
+
+
+def _address(request: web.Request) -> str:
+    return request.remote or ""
 
 
 async def _alive(_: web.Request) -> web.Response:

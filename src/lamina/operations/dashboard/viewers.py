@@ -1,13 +1,13 @@
 """Who looks at a dashboard that others can reach, and what the API server lets each of them list.
 
 A viewer is known by a bearer token. Nothing is shown that the API server was not asked about in the last minute, and
-nothing where it does not answer.
+nothing where it does not answer. Viewers that it accepted before wait in a line of their own. Others take turns by
+their addresses, so that whoever sends tokens that are not accepted keeps nobody out.
 """
 
-import asyncio
 import hashlib
 import logging
-from collections import OrderedDict
+from collections import Counter, OrderedDict
 from collections.abc import Collection, Iterable, Mapping
 from dataclasses import dataclass, field
 from typing import NamedTuple
@@ -17,7 +17,17 @@ import msgspec
 from lamina.errors import Outside
 from lamina.operations.dashboard.document import ClusterDocument, GpuCard, GpuPart, NodeCard, PodCard
 from lamina.operations.dashboard.history import AllocationPoint
-from lamina.ports.caller_reviews import BUSY, MAX_KEPT, UNAVAILABLE, UNKNOWN, CallerVerdict, may, user_of
+from lamina.ports.caller_queue import CallerQueue, Crowded
+from lamina.ports.caller_reviews import (
+    BUSY,
+    MAX_KEPT,
+    UNAVAILABLE,
+    UNKNOWN,
+    CallerVerdict,
+    is_token,
+    may,
+    user_of,
+)
 from lamina.ports.clock import Clock
 from lamina.ports.kube import EVENTS, INVENTORIES, PODS, Kube, Object, Resource
 
@@ -36,6 +46,11 @@ class ViewerAccess(NamedTuple):
     everywhere: bool
     namespaces: frozenset[str] = frozenset()
 
+    @property
+    def nothing(self) -> bool:
+        """Whether nothing may be shown."""
+        return not (self.nodes or self.everywhere or self.namespaces)
+
     def sees(self, namespace: str) -> bool:
         """Whether pods of the namespace may be shown."""
         return self.everywhere or namespace in self.namespaces
@@ -51,6 +66,12 @@ class _Viewer:
     answers: dict[tuple[Resource, str], bool] = field(default_factory=dict)
     """By what is listed and its namespace, which is empty for all."""
 
+    @property
+    def account(self) -> str:
+        """Whose it is. The service accounts of a namespace are one account: who makes one can make many."""
+        name = str(self.user["username"])
+        return name.rpartition(":")[0] if name.startswith("system:serviceaccount:") else name
+
 
 class DashboardViewers:
     """Remembers only viewers whose tokens the API server accepts, so that others cannot push them out."""
@@ -58,49 +79,60 @@ class DashboardViewers:
     def __init__(self, kube: Kube, clock: Clock) -> None:
         self._kube = kube
         self._clock = clock
-        self._known: OrderedDict[bytes, _Viewer] = OrderedDict()
-        self._free = asyncio.Semaphore(_AT_ONCE)
-        self._waiting = 0
+        self._known: OrderedDict[str, _Viewer] = OrderedDict()
+        self._accepted = CallerQueue(_AT_ONCE, MAX_WAITING)
+        self._others = CallerQueue(_AT_ONCE, MAX_WAITING)
 
-    async def access(self, token: str, namespaces: Iterable[str]) -> ViewerAccess | CallerVerdict:
-        """What the viewer with this token may list of these namespaces, or why nothing is answered."""
-        if not token:
-            return UNKNOWN
-        if self._waiting >= MAX_WAITING:
-            return BUSY
-        self._waiting += 1
+    async def access(self, token: str, address: str, namespaces: Iterable[str]) -> ViewerAccess | CallerVerdict:
+        """What the viewer with this token and from this address may list of these namespaces, or why nothing is
+        answered."""
         try:
-            viewer = await self._viewer(token)
+            viewer = await self._viewer(token, address)
             return UNKNOWN if viewer is None else await self._access(viewer, namespaces)
+        except Crowded:
+            return BUSY
         except Outside as error:
             log.warning("A viewer of the dashboard cannot be checked: %s", error)
             return UNAVAILABLE
-        finally:
-            self._waiting -= 1
 
-    async def may_list_events(self, token: str, namespace: str) -> bool:
+    async def may_list_events(self, token: str, address: str, namespace: str) -> bool:
         """Whether the viewer with this token may list events there; no where the API server does not say so."""
         try:
-            viewer = await self._viewer(token)
+            viewer = await self._viewer(token, address)
             return viewer is not None and await self._may(viewer, EVENTS, namespace)
+        except Crowded:
+            return False
         except Outside as error:
             log.warning("A viewer of the dashboard cannot be checked: %s", error)
             return False
 
-    async def _viewer(self, token: str) -> _Viewer | None:
-        key = hashlib.sha256(token.encode(errors="replace")).digest()
+    def account(self, token: str) -> str:
+        """Whose token this is, as far as the API server has said; empty where it has not."""
+        viewer = self._known.get(_key(token))
+        return viewer.account if viewer else ""
+
+    async def _viewer(self, token: str, address: str) -> _Viewer | None:
+        if not is_token(token):
+            return None
+        key = _key(token)
         known = self._known.get(key)
         if known is not None and self._clock.monotonic() < known.until:
             return known
-        async with self._free:
+        async with self._accepted.turn(known.account) if known else self._others.turn(address):
             user = await user_of(self._kube, token)
         self._known.pop(key, None)
         if user is None:
             return None
         self._known[key] = viewer = _Viewer(user, self._clock.monotonic() + KEPT_S)
-        while len(self._known) > MAX_KEPT:
-            self._known.popitem(last=False)
+        if len(self._known) > MAX_KEPT:
+            self._forget_one()
         return viewer
+
+    def _forget_one(self) -> None:
+        """The oldest of the account that has most tokens here."""
+        counts = Counter(viewer.account for viewer in self._known.values())
+        account, _ = counts.most_common(1)[0]
+        del self._known[next(key for key, viewer in self._known.items() if viewer.account == account)]
 
     async def _access(self, viewer: _Viewer, namespaces: Iterable[str]) -> ViewerAccess:
         nodes, everywhere = await self._may(viewer, INVENTORIES), await self._may(viewer, PODS)
@@ -112,10 +144,14 @@ class DashboardViewers:
     async def _may(self, viewer: _Viewer, resource: Resource, namespace: str = "") -> bool:
         if (resource, namespace) not in viewer.answers:
             asked = {"verb": "list", "group": resource.group, "resource": resource.plural, "namespace": namespace}
-            async with self._free:
+            async with self._accepted.turn(viewer.account):
                 answer = await may(self._kube, viewer.user, {"resourceAttributes": asked})
             viewer.answers[resource, namespace] = answer
         return viewer.answers[resource, namespace]
+
+
+def _key(token: str) -> str:
+    return hashlib.sha256(token.encode(errors="replace")).hexdigest()
 
 
 OTHERS = "other namespaces"
