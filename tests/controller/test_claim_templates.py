@@ -4,35 +4,46 @@ import asyncio
 from collections.abc import AsyncIterator
 from typing import Any
 
+import msgspec
 import pytest
 
-from lamina.controller.claims.templates import SWEEP_S, UNUSED_S, ClaimTemplates
+from lamina.configuration import DEFAULT, Config
+from lamina.controller.claims.templates import MAX_DELAY_S, MAX_TRIES, SWEEP_S, UNUSED_S, ClaimTemplates
 from lamina.dialects.by_claim import ENTRY, GENERATED
 from lamina.dra.generated import GeneratedClaim, GeneratedRequest, template_spec
-from lamina.ports.kube import EVENTS, PODS, RESOURCE_CLAIM_TEMPLATES, EventRecorder, Object
+from lamina.ports.kube import EVENTS, PODS, RESOURCE_CLAIM_TEMPLATES, EventRecorder, Object, Resource
 from tests.controller.binders import Bench
 from tests.waiting import canceled
 from tests.worlds.clocks import settle
 
 CLAIM = GeneratedClaim(requests=(GeneratedRequest(container="main", memory_mib=1024, cores=30),))
 OTHER = GeneratedClaim(requests=(GeneratedRequest(container="main", memory_mib=2048),))
+ASKED = msgspec.structs.replace(DEFAULT, admission=msgspec.structs.replace(DEFAULT.admission, by_claim="asked"))
 
 
 class Maker(Bench):
     """A replica that makes templates."""
 
-    def __init__(self) -> None:
-        super().__init__()
+    def __init__(self, config: Config = ASKED) -> None:
+        super().__init__(config=config)
         events = EventRecorder(self.kube, "test", now=self.clock.wall)
         self.templates = ClaimTemplates(self.context, events, lambda: self.leads)
 
-    async def claimed(self, name: str, claim: GeneratedClaim = CLAIM, *, text: str = "", **spec: Any) -> None:
+    async def claimed(
+        self, name: str, claim: GeneratedClaim = CLAIM, *, text: str = "", namespace: str = "default", **spec: Any
+    ) -> None:
         """A pod that admission has changed."""
-        meta = {"name": name, "namespace": "default", "labels": {GENERATED: claim.name}}
+        await self.waits(name, claim, text=text, namespace=namespace, **spec)
+        await self.step()
+
+    async def waits(
+        self, name: str, claim: GeneratedClaim = CLAIM, *, text: str = "", namespace: str = "default", **spec: Any
+    ) -> None:
+        """The same, before the next step."""
+        meta: dict[str, Any] = {"name": name, "namespace": namespace, "labels": {GENERATED: claim.name}}
         meta["annotations"] = {GENERATED: text or claim.text}
         entry = {"name": ENTRY, "resourceClaimTemplateName": claim.name}
         await self.kube.create(PODS, {"metadata": meta, "spec": {"resourceClaims": [entry], **spec}})
-        await self.step()
 
     async def step(self) -> None:
         """After the watch has reported everything."""
@@ -46,6 +57,19 @@ class Maker(Bench):
         """One that is there already."""
         meta = {"name": name, "namespace": "default"}
         return await self.kube.create(RESOURCE_CLAIM_TEMPLATES, {"metadata": meta, "spec": spec})
+
+    def count_creations(self) -> list[tuple[str, str]]:
+        """The namespaces and names of templates that are tried from now on."""
+        calls: list[tuple[str, str]] = []
+        create = self.kube.create
+
+        async def counted(resource: Resource, obj: Object, *, namespace: str = "") -> Object:
+            if resource == RESOURCE_CLAIM_TEMPLATES:
+                calls.append((namespace, obj["metadata"]["name"]))
+            return await create(resource, obj, namespace=namespace)
+
+        self.kube.create = counted  # type: ignore[method-assign]
+        return calls
 
     async def events(self) -> list[str]:
         return [each["message"] for each in (await self.kube.list(EVENTS)).items]
@@ -139,3 +163,58 @@ async def test_a_template_stays_while_a_pod_names_it(maker: Maker) -> None:
         await maker.clock.advance(UNUSED_S)
         await maker.step()
     assert await maker.names() == [CLAIM.name]
+
+
+def other(number: int) -> GeneratedClaim:
+    """Equal to no other."""
+    return GeneratedClaim(requests=(GeneratedRequest(container="main", memory_mib=number + 1),))
+
+
+async def test_no_claim_is_made_where_the_configuration_says_never(maker: Maker) -> None:
+    maker.configuration.value = DEFAULT
+    await maker.claimed("by-hand", GeneratedClaim(requests=(GeneratedRequest(container="main", count=16),)))
+    await maker.step()
+    assert await maker.names() == []
+    (event,) = await maker.events()
+    assert event.startswith("admission.byClaim is never")
+    maker.configuration.value = ASKED
+    await maker.clock.advance(MAX_DELAY_S)
+    await maker.step()
+    assert len(await maker.names()) == 1, "the setting in force decides"
+
+
+async def test_what_fails_is_tried_ever_less_often(maker: Maker) -> None:
+    """A conflict, and any other refusal of the API server, such as a quota on objects."""
+    await maker.template(template_spec(OTHER))
+    calls = maker.count_creations()
+    await maker.claimed("one")
+    for _ in range(240):
+        await maker.clock.advance(0.5)
+        await maker.step()
+    assert 5 <= len(calls) <= 12
+    await maker.kube.delete(RESOURCE_CLAIM_TEMPLATES, CLAIM.name, namespace="default")
+    await maker.clock.advance(MAX_DELAY_S)
+    await maker.step()
+    assert (await maker.kube.get(RESOURCE_CLAIM_TEMPLATES, CLAIM.name, namespace="default"))["spec"] == template_spec(
+        CLAIM
+    )
+
+
+async def test_pods_in_conflict_delay_no_other_namespace(maker: Maker) -> None:
+    calls = maker.count_creations()
+    for number in range(40):
+        await maker.template(template_spec(OTHER), other(number).name)
+        await maker.waits(f"evil-{number}", other(number))
+    calls.clear()
+    await maker.claimed("honest", namespace="team-b")
+    assert ("team-b", CLAIM.name) in calls and len(calls) == MAX_TRIES + 1
+    await maker.step()
+    assert len(calls) == 2 * MAX_TRIES + 1, "the others have their turn"
+
+
+async def test_a_pod_that_is_gone_leaves_nothing_behind(maker: Maker) -> None:
+    await maker.template(template_spec(OTHER))
+    await maker.claimed("one")
+    await maker.kube.delete(PODS, "one", namespace="default")
+    await maker.step()
+    assert not maker.templates._tries and not maker.templates._reported

@@ -2,11 +2,14 @@
 
 Kubernetes makes the claim of a pod once its template exists, and the pod waits for its claim. What is in a template
 follows from the pod's annotation, which has to hash to the template's name. So an annotation that a tenant writes leads
-to a valid claim for GPUs or to nothing. A template of that name with other contents is left alone, and reported.
+to a valid claim for GPUs or to nothing, and to nothing where `admission.byClaim` is `never`. A template of that name
+with other contents is left alone, and reported. What fails is tried again after ever longer, and one namespace has a
+bounded number of tries in a step, so no namespace delays the claims of another.
 """
 
 import logging
-from collections.abc import Callable, Mapping
+from collections import Counter
+from collections.abc import Callable, Iterator, Mapping
 from typing import Any, NamedTuple
 
 from lamina.controller.context import Context
@@ -32,6 +35,10 @@ EVERY_S = 0.5
 SWEEP_S = 60.0
 UNUSED_S = 600.0
 """So long a template stays that no pod names. The next pod with the same request uses it."""
+MAX_TRIES = 8
+"""In one step, for the pods of one namespace."""
+MAX_DELAY_S = 60.0
+NEVER = "admission.byClaim is never, so this cluster makes no claims for pods; delete the pod, and create it without {}"
 LABELS = {"app.kubernetes.io/part-of": "lamina", GENERATED: "true"}
 
 
@@ -45,6 +52,13 @@ class _Wanted(NamedTuple):
     waits: bool
 
 
+class _Tries(NamedTuple):
+    """How often the template of a pod was tried to be made, and when it may be tried again."""
+
+    failed: int = 0
+    again_at: float = float("-inf")
+
+
 class ClaimTemplates:
     """Those of the cluster. Only a replica that leads (`leading`) writes."""
 
@@ -56,6 +70,8 @@ class ClaimTemplates:
         self._pods: dict[str, _Wanted] = {}
         self._made: set[tuple[str, str]] = set()
         """Templates that exist, as far as this replica knows."""
+        self._tries: dict[str, _Tries] = {}
+        """By the UID of the pod."""
         self._reported: set[str] = set()
         self._unused_since: dict[str, float] = {}
         self._swept_at = float("-inf")
@@ -76,6 +92,7 @@ class ClaimTemplates:
         if gone or is_over(pod) or not names or not names[0]:
             self._pods.pop(uid, None)
             self._reported.discard(uid)
+            self._tries.pop(uid, None)
             return
         self._pods[uid] = _Wanted(meta["namespace"], meta["name"], names[0], pod["text"], not pod["node"])
 
@@ -83,15 +100,31 @@ class ClaimTemplates:
         """Make what pods wait for, and remove now and then what no pod names. Raises Outside."""
         if not (self._leading() and self._synced):
             return
-        for uid, wanted in list(self._pods.items()):
-            if wanted.waits and (wanted.namespace, wanted.template) not in self._made:
-                with self._context.set_aside.around("generated claim", f"{wanted.namespace}/{wanted.pod}"):
-                    await self._make(uid, wanted)
+        for uid, wanted in list(self._due()):
+            with self._context.set_aside.around("generated claim", f"{wanted.namespace}/{wanted.pod}"):
+                await self._make(uid, wanted)
         if self._context.now() - self._swept_at >= SWEEP_S:
             self._swept_at = self._context.now()
             await self._sweep()
 
+    def _due(self) -> Iterator[tuple[str, _Wanted]]:
+        """The pods whose templates are to be tried in this step. Each of them counts as tried."""
+        now, tries = self._context.now(), Counter[str]()
+        for uid, wanted in self._pods.items():
+            before = self._tries.get(uid, _Tries())
+            missing = wanted.waits and (wanted.namespace, wanted.template) not in self._made
+            if missing and now >= before.again_at and tries[wanted.namespace] < MAX_TRIES:
+                tries[wanted.namespace] += 1
+                delay = min(MAX_DELAY_S, EVERY_S * 2 ** min(before.failed, 16))
+                self._tries[uid] = _Tries(before.failed + 1, now + delay)
+                yield uid, wanted
+
     async def _make(self, uid: str, wanted: _Wanted) -> None:
+        if (wanted.namespace, wanted.template) in self._made:
+            return
+        if self._context.configuration.value.admission.by_claim == "never":
+            await self._report(uid, wanted, NEVER.format(GENERATED))
+            return
         try:
             spec = template_spec(read_generated(wanted.text, wanted.template))
         except BadInput as problem:
