@@ -241,3 +241,25 @@ async def test_a_ledger_that_believes_late_reports_does_not_get_through(monkeypa
     world.bench.ledger.observe_grant(before._replace(grant=structs.replace(before.grant, revision=9)))
     with pytest.raises(AssertionError):
         world.check()
+
+
+async def test_pods_whose_sizes_change_all_the_time_delay_no_other(world: Resizing) -> None:
+    """A namespace has a bounded number of changes in a call, and who was changed longest ago comes first."""
+    restless = [await world.pod(f"restless-{number}", 500) for number in range(6)]
+    honest = await world.pod("the-honest-one", 500)
+    for turn in range(6):
+        for pod in restless:
+            await world.ask(pod, f"main={600 + turn}")
+        before = dict(world.may_use)
+        if turn == 5:
+            await world.ask(honest, "main=700")
+        world.clock.time += 1
+        await world.step()
+        await world.agent()
+        assert sum(world.may_use[uid] != size for uid, size in before.items()) == resizer.MAX_CHANGES
+    assert world.may_use[honest["metadata"]["uid"]] == (700, 0)
+    for _ in range(6):
+        world.clock.time += 1
+        await world.step()
+        await world.agent()
+    assert {world.status(pod) for pod in restless} == {"done main=605"}, "each of them has its turn"

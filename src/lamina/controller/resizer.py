@@ -11,9 +11,13 @@
 So what counts as taken is never less than what a container may use, whichever step is the last before a crash. Each
 write replaces the version of the grant that was read, so of two replicas one fails. If programs hold more memory than
 the smaller size, the size that the container has is written again and the request is refused, unless it may wait.
+
+Pods whose size was changed longest ago come first, and a namespace has a bounded number of changes at a time. So pods
+whose sizes change all the time delay each other, and hardly anybody else.
 """
 
 import logging
+from collections import Counter
 from collections.abc import Callable, Mapping
 
 from msgspec import structs
@@ -47,6 +51,9 @@ from lamina.ports.kube import GRANTS, PODS, EventRecorder, NotFound, Object, Unr
 
 log = logging.getLogger(__name__)
 
+MAX_CHANGES = 2
+"""Of one namespace in one call."""
+
 
 class Resizer:
     """Of all pods; `pods` returns those that ask or have asked for another size."""
@@ -70,10 +77,17 @@ class Resizer:
         self._locks = locks
         self._pods = pods
         self._leading = leading
+        self._changed_at: dict[str, float] = {}
+        """When sizes were changed last, by the UID of the pod."""
+        self._changes = Counter[str]()
+        """In this call, by namespace."""
 
     async def reconcile(self) -> None:
-        """Go on with every pod. What fails is tried again at the next call."""
-        for uid, pod in list(self._pods().items()):
+        """Go on with every pod. What fails, and what other pods of the namespace delay, is tried at the next call."""
+        pods = self._pods()
+        self._changes.clear()
+        self._changed_at = {uid: at for uid, at in self._changed_at.items() if uid in pods}
+        for uid, pod in sorted(pods.items(), key=lambda each: self._changed_at.get(each[0], float("-inf"))):
             if not self._leading():
                 return
             try:
@@ -123,6 +137,10 @@ class Resizer:
         refused = before != pod.status and bool(pod.request)
         sizes = wanted(record.grant, read_requests(pod.request)) if pod.request and not refused else {}
         if sizes:
+            if self._changes[record.namespace] >= MAX_CHANGES:
+                raise NotYet("other pods of its namespace are resized first")
+            self._changes[record.namespace] += 1
+            self._changed_at[record.grant.pod_uid] = self._context.now()
             await self._change(record, sizes)
             return WAITING, NOT_APPLIED
         if not pod.waits and (held := self._held(record)):
