@@ -1,16 +1,24 @@
 """Whom admission policies stop: their expressions over writes as the API server would show them."""
 
 from collections.abc import Mapping
+from functools import cache
 from typing import Any
 
+import msgspec
 import pytest
 
 from lamina.agent.mig.label_partitioner import STATE
+from lamina.agent.parts import COMPONENT
+from lamina.controller.eviction.idle_shares import REPLICAS
+from lamina.core.component_names import LEADER_LABEL
+from lamina.core.gpus import CORDON
+from lamina.core.sizes import RESIZE
 from lamina.dialects.claim_gate import GATE
 from lamina.dialects.nvidia.feature_labels import LABELS
 from lamina.dra.names import DRIVER, device_classes
 from lamina.install import values
 from lamina.install.chart import objects
+from lamina.install.rights import CONTROLLER_CLUSTER, DEFRAGMENTATION_CLUSTER, IDLE_SHARES_CLUSTER, PREEMPTION_CLUSTER
 from lamina_lab.api.webhooks.match_conditions import ConditionError, holds
 
 ACCOUNT = "system:serviceaccount:lamina-system"
@@ -24,6 +32,7 @@ BEFORE: dict[str, Any] = {
 }
 
 
+@cache
 def policy(name: str, minor: int = 36) -> Any:
     given = values.Values(dra=values.DraValues(enabled=True))
     made = objects(values.plain(given), (1, minor, 0))
@@ -258,3 +267,169 @@ def test_only_the_controller_lifts_the_gate(user: str, before: list[str], after:
     said = stopped("lamina-claim-gates", request, pod(after), pod(before))
     assert (said != "") == (lifted and user != CONTROLLER)
     assert stopped("lamina-claim-gates", request, {"spec": {}}, {"spec": {}}) == ""
+
+
+WORKLOAD: Any = {
+    "metadata": {"name": "w", "labels": {"app": "w"}, "annotations": {"a": "b"}},
+    "spec": {"replicas": 2, "template": {"spec": {"containers": [{"name": "c", "image": "i"}]}}, "selector": {}},
+}
+POD: Any = {
+    "metadata": {"name": "p", "labels": {"app": "w"}, "annotations": {"a": "b"}, "finalizers": ["keep"]},
+    "spec": {"containers": [{"name": "c", "image": "i"}], "tolerations": [], "schedulingGates": [{"name": GATE}]},
+}
+NODE_OBJECT: Any = {"metadata": {"name": "n", "labels": {"pool": "a"}, "annotations": {"a": "b"}}, "spec": {}}
+
+
+def changed(obj: Any, path: str, value: Any) -> Any:
+    """A copy with the value at the path, or without the key where it is None."""
+    copied = msgspec.json.decode(msgspec.json.encode(obj))
+    *parts, last = path.split("|")
+    place = copied
+    for part in parts:
+        place = place.setdefault(part, {})
+    if value is None:
+        del place[last]
+    else:
+        place[last] = value
+    return copied
+
+
+def by_controller(resource: str, new: Any, old: Any, user: str = CONTROLLER) -> str:
+    request = {"userInfo": {"username": user}, "operation": "UPDATE", "resource": {"resource": resource}}
+    return stopped("lamina-controller", request, new, old)
+
+
+OTHER_IMAGE = [{"name": "c", "image": "evil"}]
+
+
+@pytest.mark.parametrize(
+    ("resource", "old", "path", "value"),
+    [
+        ("pods", POD, "metadata|annotations|lamina.dev/resize-status", "done main=1"),
+        ("pods", POD, "metadata|annotations|hami.io/vgpu-node", "n"),
+        ("pods", POD, f"metadata|labels|{LEADER_LABEL}", "true"),
+        ("pods", POD, "metadata|labels|hami.io/vgpu-node", "n"),
+        ("pods", POD, "spec|schedulingGates", []),
+        ("pods", POD, "spec|schedulingGates", None),
+        ("nodes", NODE_OBJECT, f"metadata|annotations|{CORDON}", "GPU-0"),
+        ("deployments", WORKLOAD, "spec|replicas", 0),
+        ("statefulsets", WORKLOAD, f"metadata|annotations|{REPLICAS}", "2"),
+    ],
+)
+def test_the_controller_changes_what_it_has_to(resource: str, old: Any, path: str, value: Any) -> None:
+    assert by_controller(resource, changed(old, path, value), old) == ""
+    bare = {"metadata": {"name": "x"}, "spec": {}}
+    assert by_controller(resource, bare, bare) == ""
+
+
+@pytest.mark.parametrize(
+    ("resource", "old", "path", "value"),
+    [
+        ("pods", POD, "spec|containers", OTHER_IMAGE),
+        ("pods", POD, "spec|initContainers", OTHER_IMAGE),
+        ("pods", POD, "spec|ephemeralContainers", OTHER_IMAGE),
+        ("pods", POD, "spec|tolerations", [{"operator": "Exists"}]),
+        ("pods", POD, "spec|nodeSelector", {"pool": "a"}),
+        ("pods", POD, "spec|affinity", {"nodeAffinity": {}}),
+        ("pods", POD, "spec|activeDeadlineSeconds", 1),
+        ("pods", changed(POD, "spec|schedulingGates", None), "spec|terminationGracePeriodSeconds", 1),
+        ("pods", POD, "metadata|labels|app", "other"),
+        ("pods", POD, "metadata|labels|app", None),
+        ("pods", POD, "metadata|labels|role", "admin"),
+        ("pods", POD, "metadata|finalizers", None),
+        ("pods", POD, "metadata|finalizers", []),
+        ("pods", POD, "metadata|ownerReferences", [{"kind": "Node"}]),
+        ("nodes", NODE_OBJECT, "spec|unschedulable", True),
+        ("nodes", NODE_OBJECT, "spec|taints", [TAINT]),
+        ("nodes", NODE_OBJECT, "metadata|labels|pool", "b"),
+        ("nodes", NODE_OBJECT, "metadata|labels", None),
+        ("nodes", NODE_OBJECT, "metadata|annotations|other", "b"),
+        ("nodes", NODE_OBJECT, "metadata|annotations", None),
+        ("deployments", WORKLOAD, "spec|template|spec|containers", OTHER_IMAGE),
+        ("deployments", WORKLOAD, "spec|template|metadata", {"labels": {"role": "admin"}}),
+        ("deployments", WORKLOAD, "spec|selector", {"matchLabels": {"a": "b"}}),
+        ("deployments", WORKLOAD, "spec|strategy", {"type": "Recreate"}),
+        ("deployments", WORKLOAD, "spec|paused", True),
+        ("statefulsets", WORKLOAD, "spec|updateStrategy", {"type": "OnDelete"}),
+        ("statefulsets", WORKLOAD, "spec|volumeClaimTemplates", [{}]),
+        ("statefulsets", WORKLOAD, "metadata|annotations|a", "c"),
+        ("deployments", WORKLOAD, "metadata|annotations", None),
+        ("deployments", WORKLOAD, "metadata|labels|role", "admin"),
+        ("deployments", WORKLOAD, "metadata|ownerReferences", [{"kind": "Node"}]),
+    ],
+)
+def test_who_has_the_token_of_the_controller_changes_nothing_else(
+    resource: str, old: Any, path: str, value: Any
+) -> None:
+    assert by_controller(resource, changed(old, path, value), old).startswith(("the controller may", "of "))
+    assert by_controller(resource, changed(old, path, value), old, "system:admin") == ""
+
+
+def test_the_policy_covers_whatever_the_controller_may_patch_of_others() -> None:
+    """Each object that its roles let it patch as a whole, except for those of Lamina."""
+    patched = {
+        rule.resource.partition(".")[0]
+        for rules in (CONTROLLER_CLUSTER, DEFRAGMENTATION_CLUSTER, IDLE_SHARES_CLUSTER, PREEMPTION_CLUSTER)
+        for rule in rules
+        if {"patch", "update"} & set(rule.verbs.split()) and "/" not in rule.resource and not rule.names
+    }
+    rules = policy("lamina-controller")["matchConstraints"]["resourceRules"]
+    assert {name for rule in rules for name in rule["resources"]} == patched - {"grants", "events"}
+
+
+def event(component: str | None, kind: str = "Pod", name: str = "p") -> Any:
+    return {"source": {"component": component} if component else {}, "involvedObject": {"kind": kind, "name": name}}
+
+
+@pytest.mark.parametrize(
+    ("new", "old", "passes"),
+    [
+        (event(COMPONENT), None, True),
+        (event(COMPONENT), event(COMPONENT), True),
+        (event(COMPONENT, "Node", "one"), None, True),
+        (event("kubelet"), None, False),
+        (event(None), None, False),
+        (event(COMPONENT), event("kubelet"), False),
+        (event(COMPONENT), event(None), False),
+        (event(COMPONENT, name="q"), event(COMPONENT), False),
+        (event(COMPONENT, "Node", "two"), None, False),
+    ],
+)
+def test_an_agent_writes_events_in_its_own_name_only(new: Any, old: Any, passes: bool) -> None:
+    user = {"username": AGENT, "extra": {NODE: ["one"]}}
+    request = {"userInfo": user, "operation": "UPDATE" if old else "CREATE", "resource": {"resource": "events"}}
+    assert (stopped("lamina-agent-events", request, new, old) == "") == passes
+    assert stopped("lamina-agent-events", {**request, "userInfo": {"username": "kubelet"}}, new, old) == ""
+
+
+def annotated(size: str | None) -> Any:
+    return {"metadata": {"annotations": {"a": "b"} | ({RESIZE: size} if size else {})}}
+
+
+@pytest.mark.parametrize(
+    ("new", "old", "asks"),
+    [
+        (annotated("main=1"), None, True),
+        (annotated("main=1"), annotated(None), True),
+        (annotated("main=1"), {"metadata": {}}, True),
+        (annotated("main=2"), annotated("main=1"), True),
+        (annotated("main=1"), annotated("main=1"), False),
+        (annotated(None), annotated("main=1"), False),
+        (annotated(None), None, False),
+        ({"metadata": {}}, annotated("main=1"), False),
+    ],
+)
+def test_another_size_needs_a_right_of_its_own(new: Any, old: Any, asks: bool) -> None:
+    spec = policy("lamina-resize")
+    seen = {"request": {"operation": "UPDATE" if old else "CREATE"}, "object": new, "oldObject": old}
+    (condition,), (validation,), (rule,) = (
+        spec["matchConditions"],
+        spec["validations"],
+        spec["matchConstraints"]["resourceRules"],
+    )
+    assert holds(condition["expression"], seen) == asks
+    assert (rule["operations"], rule["resources"]) == (["CREATE", "UPDATE"], ["pods", "pods/status"])
+    assert spec["failurePolicy"] == "Fail" and validation["expression"] == (
+        "authorizer.group('').resource('pods').subresource('resize')"
+        ".namespace(request.namespace).check('patch').allowed()"
+    )
