@@ -6,6 +6,7 @@ from lamina.controller.eviction.idle_shares import KEEP, NOTICE, REPLICAS
 from lamina.controller.eviction.notices import STALE_S
 from lamina.ports.kube import PODS, STATEFUL_SETS
 from tests.controller.idle_world import HOUR_S, NOTICE_S, IdleCluster
+from tests.worlds.clocks import WrongClock
 
 
 async def test_a_workload_gets_notice_and_is_scaled_to_zero_when_it_is_over() -> None:
@@ -110,3 +111,26 @@ async def test_a_stateful_set_is_scaled_to_zero_too() -> None:
     await world.round(0.5)
     found = await world.kube.get(STATEFUL_SETS, "web-1", namespace="default")
     assert found["spec"]["replicas"] == 0 and (await world.web())["spec"]["replicas"] == 2
+
+
+@pytest.mark.parametrize("jump_s", [-7200.0, -NOTICE_S, 60.0, NOTICE_S + 360.0, 86400.0])
+async def test_a_clock_that_jumps_ends_no_notice(jump_s: float) -> None:
+    world = IdleCluster()
+    world.clock = clock = WrongClock(1_700_000_000.0)
+    await world.begin("a")
+    await clock.sleep(4 * HOUR_S)
+    evictions = await world.evictions()
+    await evictions.reconcile()
+    assert NOTICE in await world.annotations("a")
+    await clock.sleep(60)
+    clock.wrong_by = jump_s
+    for _ in range(int(NOTICE_S / 60) - 2):
+        await evictions.reconcile()
+        await clock.sleep(60)
+        assert (await world.web())["spec"]["replicas"] == 1
+    clock.wrong_by = 0.0
+    await clock.sleep(NOTICE_S + 60)
+    await evictions.reconcile()
+    await clock.sleep(NOTICE_S + 60)
+    await evictions.reconcile()
+    assert (await world.web())["spec"]["replicas"] == 0, "it ends when the time has passed"

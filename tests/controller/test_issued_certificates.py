@@ -73,7 +73,17 @@ def test_a_generation_that_is_damaged_or_has_ended_is_replaced(first: Issued) ->
     ):
         assert renewed([damaged], NOW, NAME).current not in (damaged, whole)
     assert renewed([whole], NOW + VALID + MARGIN, NAME).current != whole
-    assert renewed([whole], NOW - timedelta(days=1), NAME).current != whole
+
+
+@pytest.mark.parametrize("behind", [timedelta(minutes=5), timedelta(hours=2), timedelta(days=1), timedelta(days=7)])
+def test_a_replica_whose_clock_is_wrong_replaces_nothing(first: Issued, behind: timedelta) -> None:
+    """It may be right, and the other replica's clock wrong: the running scheduler trusts only what it has read."""
+    assert renewed([first.current], NOW - behind, NAME) == first
+    assert renewed([create(NOW - behind, NAME)], NOW, NAME).following is None
+
+
+def test_a_generation_of_a_clock_that_was_wrong_by_years_is_replaced(first: Issued) -> None:
+    assert renewed([first.current], NOW - timedelta(days=9), NAME).current != first.current
 
 
 async def secret(kube: Kube, name: str) -> Object:

@@ -32,6 +32,15 @@ class JumpingClock(FakeClock):
         self._now += seconds
 
 
+class WrongClock(JumpingClock):
+    """Its wall clock is `wrong_by` seconds ahead of the time that passes, and may be set."""
+
+    wrong_by = 0.0
+
+    def wall(self) -> float:
+        return super().wall() + self.wrong_by
+
+
 class SteppedClock(FakeClock):
     """Time passes in steps, and everything that becomes due happens in between."""
 

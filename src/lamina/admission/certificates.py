@@ -15,6 +15,8 @@ from lamina.ports.certificates import SERVER, Authority, CertifiedKey, has_names
 
 VALID = timedelta(days=365)
 RENEW_BEFORE = VALID / 3
+MAX_AHEAD = timedelta(days=7)
+"""A certificate that begins later was made by a clock that was wrong by more, and nobody can use it for too long."""
 
 
 class Certificate(NamedTuple):
@@ -46,12 +48,13 @@ def is_trusted(certificate: Certificate, bundle: bytes) -> bool:
 
 
 def is_usable(certificate: Certificate, names: Iterable[str], now: datetime) -> bool:
-    """Whether the certificate is complete, contains all of `names` and need not be renewed yet."""
+    """Whether the certificate is complete, contains all of `names` and need not be renewed yet. One that is not valid
+    yet counts, up to `MAX_AHEAD`: either clock may be wrong, and replicas would go on replacing each other's."""
     serving = signed_by(certificate.authorities, CertifiedKey(certificate.certificate, certificate.key))
     return (
         serving is not None
         and has_names(serving, names)
-        and serving.not_valid_before_utc <= now < serving.not_valid_after_utc - RENEW_BEFORE
+        and serving.not_valid_before_utc - MAX_AHEAD <= now < serving.not_valid_after_utc - RENEW_BEFORE
     )
 
 

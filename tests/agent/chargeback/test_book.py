@@ -212,3 +212,15 @@ def test_tenants_and_idle_are_the_capacity(
     assert used.memory_used <= time.capacity + 1e-6 and used.compute_used <= time.capacity + 1e-6
     balance = used.compute_requested + used.compute_borrowed - used.compute_lent
     assert balance == pytest.approx(used.compute_used, **near)
+
+
+def test_many_owners_in_one_namespace_push_no_account_of_another_out() -> None:
+    """Pods choose their owners. What is counted stays the same in sum."""
+    forged = [holds(f"forged-{number}", 0.01) for number in range(12)]
+    shop = [holds(f"shop-{number}", 1, namespace="b", gpu="GPU-1") for number in range(3)]
+    book = observed((10, forged), (10, [*forged, *shop]), (10, [*forged, *shop]), book=AccountBook(most=8))
+    named = [account.key for account in book.state.accounts if account.key.workload]
+    assert sum(key.namespace == "b" for key in named) == 2 and len(named) >= 6, "a quarter of all"
+    assert amounts(book, "shop-0", "b").memory_requested == pytest.approx(20 / 16)
+    everything = total(account.amounts for account in (*book.state.accounts, *book.state.past))
+    assert everything.memory_requested == pytest.approx((30 * 12 * 0.01 + 20 * 3) / 16, rel=1e-3)

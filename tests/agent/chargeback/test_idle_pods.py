@@ -2,7 +2,8 @@
 
 import pytest
 
-from lamina.agent.chargeback.book import BusyCounter, idle_pods
+from lamina.agent.chargeback.amounts import AccountedGpu, UsageSample
+from lamina.agent.chargeback.book import AccountBook, BusyCounter, idle_pods
 from lamina.core.evictions import MAX_IDLE, IdlePod, IdleShares
 
 NOW, HOUR_S = 1_000_000.0, 3600.0
@@ -32,3 +33,23 @@ def test_without_hours_nothing_is_listed_and_otherwise_a_bounded_number() -> Non
     counters = [counter(f"u{number}", 9) for number in range(MAX_IDLE + 1)]
     assert idle_pods(counters, policy(0), NOW) == ()
     assert len(idle_pods(counters, policy(1), NOW)) == MAX_IDLE
+
+
+@pytest.mark.parametrize("jump_s", [-5 * HOUR_S, -120.0, 120.0, 5 * HOUR_S])
+def test_a_clock_that_is_set_makes_no_pod_idle(jump_s: float) -> None:
+    book = AccountBook()
+    gpus = {"GPU-0": AccountedGpu("A100", 1 << 30)}
+
+    def observe(busy_s: float, passed_s: float, now: float) -> None:
+        sample = UsageSample(
+            namespace="a", pod_uid="p", gpu="GPU-0", memory_bytes=1 << 29, used_bytes=0, busy_s={"main": busy_s}
+        )
+        book.observe(gpus, [sample], passed_s=passed_s, now=now)
+
+    observe(1.0, 5, NOW)
+    observe(2.0, 5, NOW + 5)
+    observe(2.0, 5, NOW + 10 + jump_s)
+    assert idle_pods(book.state.busy, policy(1), NOW + 10 + jump_s) == ()
+    observe(2.0, HOUR_S, NOW + 10 + jump_s + HOUR_S)
+    (idle,) = idle_pods(book.state.busy, policy(1), NOW + 10 + jump_s + HOUR_S)
+    assert idle.since == int(NOW + 5 + jump_s), "an hour is an hour"

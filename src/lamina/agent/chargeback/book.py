@@ -5,25 +5,31 @@ one GPU together: where more is granted than a GPU has, the parts shrink in prop
 counts with its part of the memory. Time between two observations counts up to `MAX_PASSED_S`.
 
 A workload that is gone for `KEPT_S` is folded: its account is added to the past of its namespace. With more than
-`MAX_ACCOUNTS`, those that are gone longest are folded first, and a workload that finds no room counts for its
-namespace. Likewise namespaces give way to one account without a name. So what tenants create takes a bounded space.
+`MAX_ACCOUNTS`, those that are gone longest are folded first, and then those of the namespace that has most, until each
+has its part. A workload that finds no room counts for its namespace. Likewise namespaces give way to one account
+without a name. So what tenants create takes a bounded space.
 
 What a pod holds counts a second time for the value of each label that the configuration names.
 """
 
+from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from typing import NamedTuple
 
-from msgspec import Struct
+from msgspec import Struct, structs
 
 from lamina.agent.chargeback.amounts import NO_AMOUNTS, AccountedGpu, Amounts, UsageSample, fitting, memory_parts
 from lamina.core.evictions import MAX_IDLE, IdlePod, IdleShares
 from lamina.core.workloads import UNKNOWN, Workload
 
 MAX_PASSED_S = 60.0
+MAX_DRIFT_S = 60.0
+"""A wall clock that is further from the time that passed was set, so no pod was idle meanwhile."""
 KEPT_S = 86400.0
 MAX_ACCOUNTS = 512
 MAX_NAMESPACES = 256
+PARTS = 4
+"""A namespace has room for this part of the accounts. Tenants choose how many owners their pods have."""
 _GIB = 1 << 30
 
 
@@ -82,6 +88,10 @@ class BusyCounter(Struct, frozen=True, array_like=True):
     busy_s: float
     changed_at: float = 0.0
 
+    def moved(self, seconds: float) -> "BusyCounter":
+        """After the clock was set by so much."""
+        return structs.replace(self, changed_at=self.changed_at + seconds)
+
 
 _BusyCounters = dict[tuple[str, str, str], BusyCounter]
 """By UID of the pod, container and GPU."""
@@ -115,7 +125,8 @@ class AccountBook:
         self._workloads = dict(state.workloads)
         self._most = most
         self._namespaces = namespaces
-        self._at = state.at
+        self._at = self._before = state.at
+        """When it observed last, and before that: what was seen at neither is gone."""
 
     @property
     def state(self) -> BookState:
@@ -133,7 +144,10 @@ class AccountBook:
     ) -> None:
         """`samples` are what pods had of the node's GPUs for the last `passed_s` seconds; `now` is since 1970."""
         passed = min(max(passed_s, 0.0), MAX_PASSED_S)
-        self._at = now
+        drift = now - self._at - passed_s if self._at else 0.0
+        if abs(drift) > MAX_DRIFT_S:
+            self._busy = {key: each.moved(drift) for key, each in self._busy.items()}
+        self._before, self._at = self._at, now
         busy: _BusyCounters = {}
         for uuid, gpu in gpus.items():
             on_gpu = [sample for sample in samples if sample.gpu == uuid]
@@ -212,8 +226,10 @@ class AccountBook:
         for each, room in ((key, self._most), (key.of_namespace, self._most + self._namespaces)):
             if each in self._open:
                 return self._open[each]
-            if len(self._open) >= room:
-                self._fold_one()
+            while len(self._open) >= room and (
+                self._fold_gone_longest() or (each is key and self._fold_of_largest(key.namespace))
+            ):
+                pass
             if len(self._open) < room:
                 return Account(each, NO_AMOUNTS, self._at)
         return self._open.get(key.of_node) or Account(key.of_node, NO_AMOUNTS, self._at)
@@ -222,11 +238,23 @@ class AccountBook:
         for account in [each for each in self._open.values() if self._at - each.seen_at > KEPT_S]:
             self._fold(account)
 
-    def _fold_one(self) -> None:
-        """Fold the account that is gone longest, if one is gone."""
+    def _fold_gone_longest(self) -> bool:
+        """Fold the account that is gone longest. Returns whether one is gone."""
         gone = min(self._open.values(), key=lambda account: account.seen_at, default=None)
-        if gone is not None and gone.seen_at < self._at:
-            self._fold(gone)
+        if gone is None or gone.seen_at >= min(self._before, self._at):
+            return False
+        self._fold(gone)
+        return True
+
+    def _fold_of_largest(self, namespace: str) -> bool:
+        """Fold the newest account of the namespace with most of them. False where `namespace` has its part already."""
+        counts, part = Counter(key.namespace for key in self._open if key.workload), max(1, self._most // PARTS)
+        [(largest, most)] = counts.most_common(1) or [("", 0)]
+        if not counts[namespace] < part < most:
+            return False
+        newest = next(key for key in reversed(self._open) if key.workload and key.namespace == largest)
+        self._fold(self._open[newest])
+        return True
 
     def _fold(self, account: Account) -> None:
         del self._open[account.key]

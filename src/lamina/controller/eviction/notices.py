@@ -64,6 +64,8 @@ class NoticedEvictions(ABC):
         self.evictor = evictor
         self._may_have_notice = True
         """Whether pods may have notices: pods are asked for only then, or while agents list some."""
+        self._seen: dict[tuple[str, str], float] = {}
+        """When a notice ends by the monotonic clock, by the UID of the pod and the text of the notice."""
 
     @abstractmethod
     def terms(self) -> NoticeTerms | None:
@@ -96,6 +98,7 @@ class NoticedEvictions(ABC):
             return
         pods = [pod for pod in (await self.context.kube.list(PODS)).items if _is_concerned(pod, listed, terms)]
         self._may_have_notice = bool(pods)
+        self._see(pods, terms)
         steps = [self._next_step(pod, listed, terms) for pod in pods]
         due = [pod for pod, step in zip(pods, steps, strict=True) if step is NoticeStep.END]
         for pod, step in zip(pods, steps, strict=True):
@@ -108,11 +111,22 @@ class NoticedEvictions(ABC):
         reports = self.context.ledger.reports()
         return {uid: since for uid, report in reports if (since := self.listed_since(report)) is not None}
 
+    def _see(self, pods: Sequence[Object], terms: NoticeTerms) -> None:
+        """Remember when the notices of these pods end by the monotonic clock, and no others."""
+        wall, now, seen = self.context.clock.wall(), self.context.now(), {}
+        for pod in pods:
+            key = _notice(pod, terms)
+            left = min(max((seconds_of(key[1]) or wall) - wall, 0.0), terms.notice_s)
+            seen[key] = self._seen.get(key, now + left)
+        self._seen = seen
+
     def _next_step(self, pod: Object, listed: Mapping[str, int], terms: NoticeTerms) -> NoticeStep:
         now, meta = self.context.clock.wall(), pod["metadata"]
         since = listed.get(meta["uid"])
         due = since is not None and self.is_due(meta["namespace"], since, now)
-        return next_step(pod, terms, now, due=due)
+        step = next_step(pod, terms, now, due=due)
+        early = self.context.now() < self._seen[_notice(pod, terms)]
+        return NoticeStep.NOTHING if step is NoticeStep.END and early else step
 
     async def _attempt(self, pod: Object, step: NoticeStep, terms: NoticeTerms, due: Sequence[Object]) -> None:
         """Take the step, unless the pod is gone. Why it fails is an event of the pod."""
@@ -129,6 +143,7 @@ class NoticedEvictions(ABC):
         if step is NoticeStep.GIVE_NOTICE:
             end = rfc3339(self.context.clock.wall() + terms.notice_s)
             await self._annotate(pod, terms, end)
+            self._seen[pod["metadata"]["uid"], end] = self.context.now() + terms.notice_s
             message = self.message().format(end=end)
             await self.evictor.events.record(PODS, pod, self.given, message, warning=True)
         elif step is NoticeStep.WITHDRAW:
@@ -140,6 +155,12 @@ class NoticedEvictions(ABC):
         meta = pod["metadata"]
         body = {"metadata": {"uid": meta["uid"], "annotations": {terms.annotation: end}}}
         await self.context.kube.patch(PODS, meta["name"], body, namespace=meta["namespace"])
+
+
+def _notice(pod: Object, terms: NoticeTerms) -> tuple[str, str]:
+    """The UID of the pod, and the text of its notice, which may be empty."""
+    meta = pod["metadata"]
+    return meta["uid"], str((meta.get("annotations") or {}).get(terms.annotation) or "")
 
 
 def _is_concerned(pod: Object, listed: Mapping[str, int], terms: NoticeTerms) -> bool:

@@ -23,6 +23,9 @@ months, so schedulers are restarted in that time."""
 USED_UNTIL = timedelta(days=7)
 """How long before the end the next generation is used."""
 
+MAX_AHEAD = timedelta(days=7)
+"""A generation that begins later was made by a clock that was wrong by more, and nobody can use it for too long."""
+
 
 class Generation(NamedTuple):
     """An authority (PEM) and what it signed."""
@@ -32,12 +35,16 @@ class Generation(NamedTuple):
     client: CertifiedKey
 
     def end(self, now: datetime, name: str) -> datetime | None:
-        """Until when all of it is valid for an extender of that name; None if it cannot be used now."""
+        """Until when all of it is valid for an extender of that name; None if it cannot be used.
+
+        One that is not valid yet counts as valid, up to `MAX_AHEAD`: another replica made it, and either clock may be
+        wrong. The running scheduler would trust no other.
+        """
         server, client = signed_by(self.authority, self.server), signed_by(self.authority, self.client)
         if server is None or client is None or not has_names(server, [name]):
             return None
         end = min(server.not_valid_after_utc, client.not_valid_after_utc)
-        return end if max(server.not_valid_before_utc, client.not_valid_before_utc) <= now < end else None
+        return end if max(server.not_valid_before_utc, client.not_valid_before_utc) - MAX_AHEAD <= now < end else None
 
 
 class Issued(NamedTuple):
