@@ -13,7 +13,7 @@ from lamina import __version__
 from lamina.cli import running_clusters
 from lamina.cli.exit_codes import ExitCode
 from lamina.cli.groups import GroupedCommands
-from lamina.cli.options import set_lamina_namespace
+from lamina.cli.options import set_lamina_namespace, shown
 from lamina.errors import BadInput, LaminaError, NoKubeconfig
 
 app = typer.Typer(
@@ -69,7 +69,7 @@ def main(program: str = "lamina") -> None:
     except LaminaError as error:
         hint = running_clusters.hint() if isinstance(error, NoKubeconfig) else ""
         sentence = f"{error}{hint}".replace("`lamina ", f"`{program} ")
-        print(f"{program}: {sentence}", file=sys.stderr)
+        print(f"{program}: {shown(sentence)}", file=sys.stderr)
         sys.exit(error.exit_code)
     except KeyboardInterrupt:
         sys.exit(ExitCode.INTERRUPTED)

@@ -11,6 +11,7 @@ from typing import Annotated
 
 import typer
 
+from lamina.cli.options import escaped
 from lamina.errors import BadInput
 
 Kubeconfig = Annotated[
@@ -72,7 +73,7 @@ class LineFormatter(logging.Formatter):
 
     def formatMessage(self, record: logging.LogRecord) -> str:
         message = record.message if len(record.message) <= MAX_MESSAGE else f"{record.message[:MAX_MESSAGE]}..."
-        record.message = message if message.isprintable() else "".join(map(_escaped, message))
+        record.message = message if message.isprintable() else "".join(map(escaped, message))
         return super().formatMessage(record)
 
 
@@ -81,7 +82,3 @@ def log_to_stderr(level: int | str) -> None:
     handler = logging.StreamHandler()
     handler.setFormatter(LineFormatter())
     logging.basicConfig(level=level, handlers=[handler])
-
-
-def _escaped(character: str) -> str:
-    return character if character.isprintable() else ascii(character)[1:-1]

@@ -14,7 +14,7 @@ from lamina.operations.dashboard import viewer_server
 from lamina.operations.dashboard.board import Board
 from lamina.operations.dashboard.document import ClusterDocument
 from lamina.operations.dashboard.viewer_server import MAX_STREAMS_OF_ONE
-from lamina.operations.dashboard.viewers import KEPT_S, DashboardViewers
+from lamina.operations.dashboard.viewers import HIDDEN_REASON, KEPT_S, DashboardViewers
 from lamina.ports.caller_reviews import MAX_KEPT, CallerVerdict
 from lamina.ports.clock import FakeClock
 from lamina.ports.kube import Unreachable
@@ -295,3 +295,15 @@ async def test_many_tokens_of_one_namespace_push_no_viewer_out() -> None:
     asked = len(kube.asked)
     await viewers.access("of-all", "", [])
     assert len(kube.asked) == asked and viewers.account(many[-1]) == "system:serviceaccount:evil"
+
+
+@pytest.mark.parametrize(("token", "told"), [("of-a", False), ("of-pods", False), ("of-all", True)])
+async def test_who_may_not_list_inventories_is_told_nothing_about_nodes(served: Served, token: str, told: bool) -> None:
+    document = two_teams()
+    reason, ways_out = "node gpu-node-7: needs 9000 MiB; the best GPU has 3360 MiB free", ("move x on gpu-node-7",)
+    waits = msgspec.structs.replace(document.pods["w"], reason=reason, ways_out=ways_out)
+    served.board.post(msgspec.structs.replace(document, pods={**document.pods, "w": waits}))
+    served.kube.rights["of-pods"] = (("", "pods"),)
+    first = await served.first(token)
+    assert ("gpu-node-7" in json.dumps(first)) == told
+    assert first["changes"]["pods"]["w"]["reason"] == (reason if told else HIDDEN_REASON)

@@ -155,6 +155,8 @@ def _key(token: str) -> str:
 
 
 OTHERS = "other namespaces"
+HIDDEN_REASON = "It waits for a GPU; its events say why"
+"""For those who may not list inventories."""
 
 
 def namespaces_of(document: ClusterDocument) -> set[str]:
@@ -183,8 +185,12 @@ def seen_points(points: Iterable[AllocationPoint], access: ViewerAccess) -> list
 
 
 def _pod(card: PodCard, access: ViewerAccess) -> PodCard:
-    """The lines of `lamina why` name pods and claims of all namespaces, the sentence of a reason only the pod's own."""
-    return card if access.everywhere else msgspec.structs.replace(card, why=())
+    """The lines of `lamina why` name pods and claims of all namespaces. The sentence of a reason and the ways out of it
+    name nodes, and what they have free."""
+    if not access.nodes:
+        hidden = HIDDEN_REASON if card.state == "pending" and card.reason else ""
+        card = msgspec.structs.replace(card, reason=hidden or card.reason, ways_out=())
+    return card if access.everywhere and access.nodes else msgspec.structs.replace(card, why=())
 
 
 def _node(card: NodeCard, pods: Mapping[str, PodCard]) -> NodeCard:
