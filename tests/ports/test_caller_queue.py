@@ -1,4 +1,4 @@
-"""Callers that wait to be checked: sources take turns, and one that calls often refuses nobody but itself."""
+"""Callers that wait to be checked: sources take turns, and one that calls often delays only itself."""
 
 import asyncio
 from collections.abc import AsyncIterator

@@ -16,7 +16,7 @@ from lamina.ports.certificates import SERVER, Authority, CertifiedKey, has_names
 VALID = timedelta(days=365)
 RENEW_BEFORE = VALID / 3
 MAX_AHEAD = timedelta(days=7)
-"""A certificate that begins later was made by a clock that was wrong by more, and nobody can use it for too long."""
+"""A certificate that begins later was made by a clock that was wrong by more, and is of no use for too long."""
 
 
 class Certificate(NamedTuple):

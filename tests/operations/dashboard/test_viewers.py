@@ -226,7 +226,7 @@ async def changed(events: Events) -> dict[str, Any]:
 
 
 async def flooded(served: Served, connections: int) -> list[asyncio.Task[tuple[int, str]]]:
-    """Questions with tokens that nobody has, while the API server answers none."""
+    """Questions with unknown tokens, while the API server answers none."""
     served.kube.answers.clear()
     tokens = (f"Bearer stranger-{number}" for number in range(connections))
     flood = [asyncio.create_task(served.status(Authorization=token)) for token in tokens]
@@ -297,13 +297,13 @@ async def test_many_tokens_of_one_namespace_push_no_viewer_out() -> None:
     assert len(kube.asked) == asked and viewers.account(many[-1]) == "system:serviceaccount:evil"
 
 
-@pytest.mark.parametrize(("token", "told"), [("of-a", False), ("of-pods", False), ("of-all", True)])
-async def test_who_may_not_list_inventories_is_told_nothing_about_nodes(served: Served, token: str, told: bool) -> None:
+@pytest.mark.parametrize(("token", "shown"), [("of-a", False), ("of-pods", False), ("of-all", True)])
+async def test_who_may_not_list_inventories_sees_nothing_about_nodes(served: Served, token: str, shown: bool) -> None:
     document = two_teams()
     reason, ways_out = "node gpu-node-7: needs 9000 MiB; the best GPU has 3360 MiB free", ("move x on gpu-node-7",)
     waits = msgspec.structs.replace(document.pods["w"], reason=reason, ways_out=ways_out)
     served.board.post(msgspec.structs.replace(document, pods={**document.pods, "w": waits}))
     served.kube.rights["of-pods"] = (("", "pods"),)
     first = await served.first(token)
-    assert ("gpu-node-7" in json.dumps(first)) == told
-    assert first["changes"]["pods"]["w"]["reason"] == (reason if told else HIDDEN_REASON)
+    assert ("gpu-node-7" in json.dumps(first)) == shown
+    assert first["changes"]["pods"]["w"]["reason"] == (reason if shown else HIDDEN_REASON)

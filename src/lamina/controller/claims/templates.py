@@ -53,7 +53,7 @@ class _Wanted(NamedTuple):
 
 
 class _Tries(NamedTuple):
-    """How often the template of a pod was tried to be made, and when it may be tried again."""
+    """How often making the template of a pod has failed, and when it may be tried again."""
 
     failed: int = 0
     again_at: float = float("-inf")

@@ -24,7 +24,7 @@ USED_UNTIL = timedelta(days=7)
 """How long before the end the next generation is used."""
 
 MAX_AHEAD = timedelta(days=7)
-"""A generation that begins later was made by a clock that was wrong by more, and nobody can use it for too long."""
+"""A generation that begins later was made by a clock that was wrong by more, and is of no use for too long."""
 
 
 class Generation(NamedTuple):

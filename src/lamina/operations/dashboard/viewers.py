@@ -2,7 +2,7 @@
 
 A viewer is known by a bearer token. Nothing is shown that the API server was not asked about in the last minute, and
 nothing where it does not answer. Viewers that it accepted before wait in a line of their own. Others take turns by
-their addresses, so that whoever sends tokens that are not accepted keeps nobody out.
+their addresses, so that callers without an accepted token keep no viewer out.
 """
 
 import hashlib
