@@ -18,6 +18,7 @@ from datetime import UTC, datetime
 from pathlib import Path
 
 from release import base, wheels
+from tests.cluster.components.commands import Unavailable
 from version import image_tag, version
 
 ROOT = Path(__file__).resolve().parents[1]
@@ -109,8 +110,12 @@ class _Builder:
 
     def own_bases(self, architecture: str) -> tuple[str, str]:
         """Names of the base and of what installs packages, which runs here."""
-        runs = base.write(HERE, self._work / "runs.tar", with_pip=True)
-        rests = base.write(architecture, self._work / "rests.tar")
+        try:
+            runs = base.write(HERE, self._work / "runs.tar", with_pip=True)
+            rests = base.write(architecture, self._work / "rests.tar")
+        except Unavailable as reason:
+            said = f"no base of Debian's packages: {reason}; name another by BASE=NAME@sha256:..."
+            raise CannotBuild(said) from reason
         for archive in (runs, rests):
             self._run("pull", "--quiet", f"oci-archive:{archive}")
             archive.unlink()

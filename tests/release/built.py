@@ -18,7 +18,7 @@ _MADE_BY = (
     "locks/image.txt",
     "release/base.py",
     "release/image.py",
-    "release/wheel.py",
+    "release/wheels.py",
 )
 _KEPT = 2
 """Images of earlier states of the tree that stay, for those who go back and forth."""

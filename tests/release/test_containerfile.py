@@ -47,3 +47,14 @@ def test_a_machine_without_a_builder_says_what_to_install(tmp_path: Path, monkey
     source = image.Source("1.0.0", "0" * 40, 0)
     with pytest.raises(image.CannotBuild, match="not on PATH: install Debian's package buildah"):
         image.build(tmp_path / "image.tar", "lamina:1", tmp_path / "lamina.whl", source)
+
+
+def test_a_machine_without_debians_archive_says_what_to_name(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    for program in ("buildah", "apt-get", "dpkg-deb"):
+        (tmp_path / program).write_text("#!/bin/sh\n")
+        (tmp_path / program).chmod(0o755)
+    monkeypatch.setenv("PATH", f"{tmp_path}:/bin:/usr/bin")
+    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "cache"))
+    source = image.Source("1.0.0", "0" * 40, 0)
+    with pytest.raises(image.CannotBuild, match=r"no source of Debian bookworm packages.*; name another by BASE=NAME@"):
+        image.build(tmp_path / "image.tar", "lamina:1", tmp_path / "lamina.whl", source)
