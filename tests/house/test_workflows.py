@@ -100,6 +100,28 @@ def test_the_oldest_supported_python_is_tested() -> None:
     assert tested[0] == required.removeprefix(">=")
 
 
+def test_what_is_made_of_debians_packages_runs_on_debian_and_knows_its_commit() -> None:
+    """Hosts run another system. Git trusts no checkout of another user, and then there is no version."""
+    trusts = {"GIT_CONFIG_COUNT": "1", "GIT_CONFIG_KEY_0": "safe.directory", "GIT_CONFIG_VALUE_0": "*"}
+    found = set()
+    for path in WORKFLOWS:
+        for job in read(path)["jobs"].values():
+            made = {step.get("run") for step in job["steps"]} & {"make release", "make cluster-test"}
+            if made:
+                assert job["container"]["image"].endswith("bookworm") and job["env"] == trusts, made
+            found |= made
+    assert found == {"make release", "make cluster-test"}
+
+
+def test_what_may_publish_installs_no_packages() -> None:
+    called = (MAKE.fullmatch(command) for command in commands(GITHUB / "workflows/release.yml"))
+    targets = {each[1] for each in called if each} - {"release", "programs"}
+    text = (ROOT / "Makefile").read_text()
+    assert {"publish", "login", "sign", "draft", "index"} <= targets
+    for target in targets:
+        assert re.search(rf"^{target}:$", text, re.MULTILINE), f"{target} needs what is installed before"
+
+
 def test_dependabot_looks_where_dependencies_are() -> None:
     for update in yaml.safe_load((GITHUB / "dependabot.yml").read_text())["updates"]:
         for folder in update.get("directories") or [update["directory"]]:
