@@ -90,14 +90,15 @@ release: $(VENV)/.lamina $(VENV)/.test-tools
 	@LAMINA_RELEASE=dist $(BIN)/python -m pytest -q tests/release/test_release.py
 
 # What `make release` made in dist/, to others; see docs/contributing/publishing.md. IMAGES is docker://REGISTRY/lamina,
-# CHARTS oci://REGISTRY/charts, SIGNED the image without its tag. The last three need helm, cosign and gh.
-publish: $(VENV)/.lamina $(VENV)/.test-tools
-	@$(BIN)/python -m release.publish dist $(IMAGES)
+# CHARTS oci://REGISTRY/charts, SIGNED the image without its tag. These need buildah, helm, cosign and gh, and no package
+# of PyPI, because they run with the rights to publish.
+publish:
+	@$(PYTHON) -m release.publish dist $(IMAGES)
 
 login:
 	@for program in buildah helm cosign; do \
 	    case $$program in helm) words="helm registry login" ;; *) words="$$program login" ;; esac; \
-	    printf %s "$$TOKEN" | $$words "$${REGISTRY%%/*}" --username "$$ACTOR" --password-stdin || exit 1; \
+	    printf %s "$$TOKEN" | $$words --username "$$ACTOR" --password-stdin "$${REGISTRY%%/*}" || exit 1; \
 	done
 
 publish-chart:

@@ -44,7 +44,7 @@ def make(folder: Path, base: str | None = None) -> None:
     if reason := image.missing():
         raise image.CannotBuild(reason)
     wheels.build(folder)
-    _write_chart(folder / f"lamina-{chart_version(source.version)}.tgz", source.epoch)
+    write_chart(folder / f"lamina-{chart_version(source.version)}.tgz", source.epoch)
     for wheel in sorted(folder.glob("lamina-*.whl")):
         (folder / f"{wheel.name}.cdx.json").write_text(sbom.of_wheel(wheel, source.version, source.epoch))
     for architecture, machine in image.ARCHITECTURES.items():
@@ -57,7 +57,7 @@ def make(folder: Path, base: str | None = None) -> None:
     _write_contents(folder, source)
 
 
-def _write_chart(target: Path, epoch: int) -> None:
+def write_chart(target: Path, epoch: int) -> None:
     """The chart as Helm packs it, in a fixed order and with one time."""
     with (
         target.open("wb") as file,
