@@ -11,6 +11,16 @@
 
 enum allocation_kind { KIND_PLAIN, KIND_MANAGED, KIND_POOL, KIND_ARRAY, KIND_VIRTUAL, KIND_IPC, KIND_GRAPH };
 
+struct allocation;
+
+/* A free that waits in a stream. */
+struct ordered {
+    CUstream stream; /* only compared: it may be gone */
+    uint64_t position, callback;
+    void (*end)(struct allocation *a);
+    struct allocation *next;
+};
+
 struct allocation {
     CUdeviceptr start;
     size_t size;
@@ -18,6 +28,8 @@ struct allocation {
     uint32_t charged_mib, managed_mib, kept_mib;
     unsigned char *kept;        /* by page of managed memory: whether it stays on the host; NULL: none does */
     bool touched, shared_block; /* shared_block: a small one, inside a slab */
+    bool freed;                 /* by the program, but not yet by the GPU */
+    struct ordered ordered;
     struct device *dev;
     CUcontext ctx; /* NULL: it outlives contexts */
     CUmemoryPool pool;

@@ -18,6 +18,7 @@ struct item {
 
 static struct {
     uint32_t pending;
+    _Atomic uint64_t submitted, run;
     bool running;
     struct item *first, **last;
     pthread_mutex_t lock;
@@ -28,6 +29,7 @@ static struct {
 void callback_after_fork(void)
 {
     queue.pending = 0;
+    queue.submitted = queue.run = 0;
     queue.running = false;
     queue.first = NULL;
     queue.last = &queue.first;
@@ -55,6 +57,7 @@ static void *run_callbacks(void *unused)
         pthread_mutex_lock(&queue.lock);
         i->stream->callbacks--;
         queue.pending--;
+        queue.run++;
         free(i);
         pthread_cond_broadcast(&queue.changed);
     }
@@ -89,6 +92,7 @@ CUresult callback_enqueue(CUstream stream, CUhostFn plain, CUstreamCallback full
     if (started) {
         stream->callbacks++;
         queue.pending++;
+        queue.submitted++;
         *queue.last = i;
         queue.last = &i->next;
         pthread_cond_broadcast(&queue.changed);
@@ -99,12 +103,32 @@ CUresult callback_enqueue(CUstream stream, CUhostFn plain, CUstreamCallback full
     return started ? CUDA_SUCCESS : CUDA_ERROR_OPERATING_SYSTEM;
 }
 
+/* They run in the order of their submission, so the number of the newest of all is no less. */
+uint64_t callback_newest(CUstream stream)
+{
+    bool waits = stream == &stream->ctx->legacy ? queue.pending > 0 : stream->callbacks > 0;
+    return waits ? queue.submitted : 0;
+}
+
+bool callback_has_run(uint64_t number)
+{
+    return queue.run >= number;
+}
+
 static void wait_for(const uint32_t *count)
 {
     if (!queue.running)
         return;
     pthread_mutex_lock(&queue.lock);
     while (*count > 0)
+        pthread_cond_wait(&queue.changed, &queue.lock);
+    pthread_mutex_unlock(&queue.lock);
+}
+
+void callback_wait_for(uint64_t number)
+{
+    pthread_mutex_lock(&queue.lock);
+    while (!callback_has_run(number))
         pthread_cond_wait(&queue.changed, &queue.lock);
     pthread_mutex_unlock(&queue.lock);
 }

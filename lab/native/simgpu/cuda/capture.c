@@ -9,12 +9,21 @@
 struct capture {
     CUgraph graph;
     CUstream origin;
+    const void *thread; /* that began it */
+    CUstreamCaptureMode mode;
+    struct capture *next;
     unsigned long long id;
     bool invalidated;
     CUgraphNode newest; /* what the next node depends on */
 };
 
 static __thread CUstreamCaptureMode thread_mode = CU_STREAM_CAPTURE_MODE_GLOBAL;
+static struct capture *active; /* by the driver's lock */
+
+void capture_after_fork(void)
+{
+    active = NULL;
+}
 
 static CUresult check(const struct capture *c)
 {
@@ -109,6 +118,38 @@ CUresult capture_check_absent(CUcontext ctx)
     return result;
 }
 
+/* A thread is known by its own variable. */
+CUresult capture_check_safe(void)
+{
+    CUresult result = CUDA_SUCCESS;
+    if (thread_mode == CU_STREAM_CAPTURE_MODE_RELAXED)
+        return result;
+    driver_lock();
+    for (struct capture *c = active; c != NULL; c = c->next) {
+        bool others = thread_mode == CU_STREAM_CAPTURE_MODE_GLOBAL && c->mode == CU_STREAM_CAPTURE_MODE_GLOBAL;
+        bool own = c->thread == &thread_mode && c->mode != CU_STREAM_CAPTURE_MODE_RELAXED;
+        if (own || others)
+            result = capture_invalidate(c);
+    }
+    driver_unlock();
+    return result;
+}
+
+static void deactivate(const struct capture *c)
+{
+    struct capture **at = &active;
+    while (*at != NULL && *at != c)
+        at = &(*at)->next;
+    if (*at != NULL)
+        *at = c->next;
+}
+
+void capture_forget(CUstream stream)
+{
+    if (stream->capture != NULL && stream->capture->origin == stream)
+        deactivate(stream->capture);
+}
+
 static CUresult begin(CUstream handle, CUgraph graph, CUstreamCaptureMode mode)
 {
     CUstream stream;
@@ -127,7 +168,11 @@ static CUresult begin(CUstream handle, CUgraph graph, CUstreamCaptureMode mode)
         return CUDA_ERROR_OUT_OF_MEMORY;
     }
     c->origin = stream;
+    c->thread = &thread_mode;
+    c->mode = mode;
     driver_lock();
+    c->next = active;
+    active = c;
     c->id = ++driver.next_id;
     stream->capture = c;
     driver_unlock();
@@ -158,6 +203,7 @@ CUresult cuStreamEndCapture(CUstream handle, CUgraph *out)
     if (c->origin != stream)
         return CUDA_ERROR_STREAM_CAPTURE_UNMATCHED;
     driver_lock();
+    deactivate(c);
     for (CUcontext ctx = driver.contexts; ctx != NULL; ctx = ctx->next)
         for (CUstream s = ctx->streams; s != NULL; s = s->next)
             if (s->capture == c)

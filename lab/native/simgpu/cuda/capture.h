@@ -19,6 +19,12 @@ CUresult capture_add_node(CUstream stream, CUgraphNodeType type); /* one that ta
 CUresult capture_join(CUstream stream, struct capture *c);
 /* For calls that a capture does not allow: invalidates it and returns the error. */
 CUresult capture_invalidate(struct capture *c);
+/* For calls that are potentially unsafe in a capture, as cuThreadExchangeStreamCaptureMode has it: an error where a
+ * capture of this thread, or a global one of another, forbids them; it is invalidated. */
+CUresult capture_check_safe(void);
+/* The stream ends. */
+void capture_forget(CUstream stream); /* with the lock held */
+void capture_after_fork(void);
 /* An error when a stream of the context is capturing, which forbids waiting for the context and ends the capture. */
 CUresult capture_check_absent(CUcontext ctx);
 

@@ -1,8 +1,11 @@
 /* Which context is current: each thread has a stack of them. */
 #include "cuda/context.h"
 
+#include "core/timeline.h"
 #include "cuda/driver.h"
 #include "cuda/mps.h"
+
+#include <stdatomic.h>
 
 #define STACK_DEPTH 64
 
@@ -22,6 +25,14 @@ CUcontext context_current(void)
     return stack.depth > 0 ? stack.items[stack.depth - 1] : NULL;
 }
 
+/* It stays broken until it is destroyed. */
+CUresult context_check_sound(CUcontext ctx)
+{
+    uint64_t fault = atomic_load(&ctx->fault);
+    bool broken = fault != 0 && timeline_done(&driver.m, ctx->dev->gpu, driver.slot, machine_now()) >= fault;
+    return broken ? CUDA_ERROR_ILLEGAL_ADDRESS : CUDA_SUCCESS;
+}
+
 CUresult context_require(CUcontext *ctx)
 {
     TRY(driver_check_ready());
@@ -29,7 +40,9 @@ CUresult context_require(CUcontext *ctx)
     *ctx = context_current();
     if (*ctx == NULL)
         return CUDA_ERROR_INVALID_CONTEXT;
-    return (*ctx)->magic == CONTEXT_MAGIC ? CUDA_SUCCESS : CUDA_ERROR_CONTEXT_IS_DESTROYED;
+    if ((*ctx)->magic != CONTEXT_MAGIC)
+        return CUDA_ERROR_CONTEXT_IS_DESTROYED;
+    return context_check_sound(*ctx);
 }
 
 bool context_exists(CUcontext ctx)

@@ -29,6 +29,7 @@ struct CUctx_st {
     struct device *dev;
     unsigned int flags;
     unsigned long long id;
+    _Atomic uint64_t fault; /* position of work that breaks it; 0: none */
     size_t limits[16], initial_limits[16];
     uint32_t limits_mib;       /* what the limits take beyond a context's default limits */
     struct CUstream_st legacy; /* the default stream */
@@ -41,6 +42,8 @@ bool context_exists(CUcontext ctx);
 
 /* The calling thread's context, for a call that needs one. */
 CUresult context_require(CUcontext *ctx);
+/* An error where work has broken the context. */
+CUresult context_check_sound(CUcontext ctx);
 /* The same, or NULL. */
 CUcontext context_current(void);
 CUresult context_push(CUcontext ctx);

@@ -16,7 +16,7 @@ static CUresult wait_and_trim(CUcontext ctx)
 {
     stream_wait_all(ctx);
     pool_trim_idle(ctx->dev);
-    return CUDA_SUCCESS;
+    return context_check_sound(ctx);
 }
 
 CUresult cuCtxSynchronize(void)

@@ -3,6 +3,7 @@
  * Defaults are those of an H100 with driver 580. */
 #include "core/lane.h"
 #include "core/slots.h"
+#include "cuda/capture.h"
 #include "cuda/charge.h"
 #include "cuda/context.h"
 #include "cuda/driver.h"
@@ -121,6 +122,8 @@ static void destroy_context(CUcontext ctx)
     pool_trim_all(ctx->dev);
     ctx->dev->graph_end = 0;
     graph_memory_trim(ctx->dev);
+    for (CUstream stream = ctx->streams; stream != NULL; stream = stream->next)
+        capture_forget(stream);
     stream_destroy_all(ctx);
     charge_give(ctx->dev, ctx->limits_mib);
     charge_give(ctx->dev, device_record(ctx->dev)->context_mib);

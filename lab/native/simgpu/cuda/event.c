@@ -1,10 +1,13 @@
 #include "cuda/event.h"
 
 #include "core/timeline.h"
+#include "cuda/callback.h"
 #include "cuda/capture.h"
 #include "cuda/context.h"
 #include "cuda/driver.h"
+#include "cuda/ordered_free.h"
 
+#include <stdatomic.h>
 #include <stdlib.h>
 
 #define EVENT_MAGIC 0x45564e54
@@ -16,8 +19,9 @@ struct CUevent_st {
     unsigned int flags;
     bool recorded;
     uint64_t position;
-    uint64_t since; /* when it was recorded */
-    uint64_t when;  /* 0: not yet known */
+    uint64_t callback; /* the host function that it comes after; 0: none */
+    uint64_t since;    /* when it was recorded */
+    uint64_t when;     /* 0: not yet known */
     struct capture *capture;
 };
 
@@ -35,7 +39,8 @@ static bool has_happened(CUevent event)
 {
     if (!event->recorded || event->when != 0)
         return true;
-    if (timeline_done(&driver.m, event->gpu, driver.slot, machine_now()) < event->position)
+    if (timeline_done(&driver.m, event->gpu, driver.slot, machine_now()) < event->position ||
+        !callback_has_run(event->callback))
         return false;
     event->when = timeline_time_of(&driver.m, event->gpu, driver.slot, event->position, event->since);
     return true;
@@ -43,8 +48,16 @@ static bool has_happened(CUevent event)
 
 void event_wait(CUevent event)
 {
-    if (event->recorded)
+    if (event->recorded) {
         timeline_wait(&driver.m, event->gpu, driver.slot, event->position);
+        callback_wait_for(event->callback);
+    }
+}
+
+void event_hold(CUevent event, CUstream stream)
+{
+    if (event->recorded && atomic_load(&stream->last) < event->position)
+        atomic_store(&stream->last, event->position);
 }
 
 /* Nothing of a process happens in another's turn, nor in a turn of its own that began before it was submitted. So a
@@ -63,6 +76,7 @@ void event_record(CUevent event, CUstream stream)
     event->gpu = stream->ctx->dev->gpu;
     event->since = machine_now();
     event->position = position_of_record(event->gpu, stream);
+    event->callback = callback_newest(stream);
     event->when = 0;
     event->capture = NULL;
     event->recorded = true;
@@ -133,13 +147,22 @@ CUresult cuEventRecordWithFlags(CUevent event, CUstream stream, unsigned int fla
 CUresult cuEventQuery(CUevent event)
 {
     TRY(check_uncaptured(event));
-    return has_happened(event) ? CUDA_SUCCESS : CUDA_ERROR_NOT_READY;
+    TRY(capture_check_safe());
+    if (!has_happened(event))
+        return CUDA_ERROR_NOT_READY;
+    driver_lock();
+    ordered_free_collect();
+    driver_unlock();
+    return CUDA_SUCCESS;
 }
 
 CUresult cuEventSynchronize(CUevent event)
 {
     TRY(check_uncaptured(event));
     event_wait(event);
+    driver_lock();
+    ordered_free_collect();
+    driver_unlock();
     return CUDA_SUCCESS;
 }
 

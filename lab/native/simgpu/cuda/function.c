@@ -19,6 +19,8 @@ CUfunction function_create(CUmodule module, int target, const char *name)
         f->kind = FUNCTION_SPIN;
     else if (strcmp(name, "empty") == 0)
         f->kind = FUNCTION_EMPTY;
+    else if (strcmp(name, "fault") == 0)
+        f->kind = FUNCTION_FAULT;
     f->module = module;
     f->target = target;
     strcpy(f->name, name);

@@ -1,5 +1,6 @@
 /* Functions of modules. There is no code to run: a function is a name. `spin` takes as many nanoseconds as its first
- * parameter, a uint64, says; `empty` takes none; any other takes the machine's default. */
+ * parameter, a uint64, says; `fault` does too, and then breaks its context; `empty` takes none; any other takes the
+ * machine's default. */
 #ifndef SIMGPU_FUNCTION_H
 #define SIMGPU_FUNCTION_H
 
@@ -11,7 +12,7 @@
 
 struct CUfunc_st {
     uint32_t magic;
-    enum { FUNCTION_PLAIN, FUNCTION_SPIN, FUNCTION_EMPTY } kind;
+    enum { FUNCTION_PLAIN, FUNCTION_SPIN, FUNCTION_EMPTY, FUNCTION_FAULT } kind;
     CUmodule module;
     int target;      /* of the module's PTX, like 50 for sm_50; 0 where that is not known */
     CUfunction next; /* of the module */

@@ -1,6 +1,7 @@
 #include "cuda/graph_memory.h"
 
 #include "core/timeline.h"
+#include "cuda/capture.h"
 #include "cuda/charge.h"
 #include "cuda/driver.h"
 #include "cuda/graph.h"
@@ -154,6 +155,7 @@ CUresult cuDeviceGraphMemTrim(CUdevice ordinal)
 {
     struct device *dev;
     TRY(device_find(ordinal, &dev));
+    TRY(capture_check_safe());
     driver_lock();
     graph_memory_trim(dev);
     driver_unlock();
@@ -167,6 +169,7 @@ CUresult cuDeviceGetGraphMemAttribute(CUdevice ordinal, CUgraphMem_attribute att
     TRY(device_find(ordinal, &dev));
     if (value == NULL || (attribute != USED_CURRENT && attribute != RESERVED_CURRENT))
         return CUDA_ERROR_INVALID_VALUE;
+    TRY(capture_check_safe());
     driver_lock();
     *(cuuint64_t *)value = (attribute == USED_CURRENT ? used_mib(dev) : dev->graph_reserved_mib) * MIB;
     driver_unlock();

@@ -4,11 +4,13 @@
 #include "core/visible.h"
 #include "cuda/arena.h"
 #include "cuda/callback.h"
+#include "cuda/capture.h"
 #include "cuda/context.h"
 #include "cuda/driver.h"
 #include "cuda/graph_memory.h"
 #include "cuda/host.h"
 #include "cuda/mps.h"
+#include "cuda/ordered_free.h"
 #include "cuda/pool.h"
 
 #include <stdatomic.h>
@@ -24,9 +26,11 @@ static void forget_parent(void)
     driver_after_fork();
     arena_after_fork();
     callback_after_fork();
+    capture_after_fork();
     context_after_fork();
     graph_memory_after_fork();
     host_after_fork();
+    ordered_free_after_fork();
     pool_after_fork();
 }
 

@@ -57,6 +57,8 @@ static CUresult launch(const CUlaunchConfig *config, CUfunction f, void **params
         return CUDA_ERROR_COOPERATIVE_LAUNCH_TOO_LARGE;
     if (stream->capture == NULL) {
         launch_append(stream, function_read_duration(f, params, extra));
+        if (f->kind == FUNCTION_FAULT)
+            atomic_store(&stream->ctx->fault, atomic_load(&stream->last));
         return CUDA_SUCCESS;
     }
     CUDA_KERNEL_NODE_PARAMS node = {.func = f,

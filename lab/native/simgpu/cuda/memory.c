@@ -3,9 +3,11 @@
 
 #include "core/slots.h"
 #include "core/timeline.h"
+#include "cuda/capture.h"
 #include "cuda/charge.h"
 #include "cuda/driver.h"
 #include "cuda/exported.h"
+#include "cuda/ordered_free.h"
 #include "cuda/reclaim.h"
 #include "cuda/slab.h"
 
@@ -98,6 +100,7 @@ void memory_free(struct allocation *a)
 {
     if (a == NULL)
         return; /* ended with its context */
+    ordered_free_forget(a);
     unlink_from_context(a);
     if (a->kind == KIND_ARRAY)
         *(struct allocation **)a->extra = NULL;
@@ -136,6 +139,7 @@ CUresult cuMemAlloc_v2(CUdeviceptr *out, size_t size)
     TRY(context_require(&ctx));
     if (out == NULL || size == 0)
         return CUDA_ERROR_INVALID_VALUE;
+    TRY(capture_check_safe());
     driver_lock();
     CUresult result = memory_allocate(ctx, KIND_PLAIN, size, &a);
     if (result == CUDA_SUCCESS)
@@ -163,7 +167,8 @@ CUresult cuMemAllocPitch_v2(CUdeviceptr *out, size_t *pitch, size_t width, size_
 static struct allocation *find_to_free(CUdeviceptr at)
 {
     struct allocation *a = memory_find(at);
-    if (a == NULL || a->start != at || a->kind == KIND_VIRTUAL || a->kind == KIND_IPC || a->kind == KIND_ARRAY)
+    if (a == NULL || a->freed || a->start != at || a->kind == KIND_VIRTUAL || a->kind == KIND_IPC ||
+        a->kind == KIND_ARRAY)
         return NULL;
     return a;
 }
@@ -184,6 +189,7 @@ CUresult cuMemFree_v2(CUdeviceptr at)
     driver_lock();
     struct allocation *a = find_to_free(at);
     memory_free(a);
+    ordered_free_collect();
     driver_unlock();
     return a != NULL ? CUDA_SUCCESS : CUDA_ERROR_INVALID_VALUE;
 }
@@ -194,6 +200,9 @@ CUresult cuMemGetInfo_v2(size_t *free_bytes, size_t *total)
     uint64_t available, all;
     TRY(context_require(&ctx));
     slots_sweep(&driver.m, SWEEP_PAUSE_NS);
+    driver_lock();
+    ordered_free_collect();
+    driver_unlock();
     charge_available(ctx->dev, &available, &all);
     if (free_bytes != NULL)
         *free_bytes = available;

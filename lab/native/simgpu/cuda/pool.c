@@ -1,7 +1,9 @@
 #include "cuda/pool.h"
 
+#include "cuda/capture.h"
 #include "cuda/charge.h"
 #include "cuda/driver.h"
+#include "cuda/ordered_free.h"
 
 #include <stdlib.h>
 
@@ -47,7 +49,8 @@ bool pool_exists(CUmemoryPool pool)
 
 void pool_shrink(CUmemoryPool pool, uint64_t keep)
 {
-    uint32_t need = charge_round_up_mib(pool->used > keep ? pool->used : keep);
+    uint64_t used = pool->used + pool->waiting;
+    uint32_t need = charge_round_up_mib(used > keep ? used : keep);
     if (pool->reserved_mib <= need)
         return;
     charge_give(pool->dev, pool->reserved_mib - need);
@@ -64,6 +67,7 @@ void pool_trim_all(struct device *dev)
 void pool_trim_idle(struct device *dev)
 {
     driver_lock();
+    ordered_free_collect();
     for (CUmemoryPool pool = pools; pool != NULL; pool = pool->next)
         if (pool->dev == dev)
             pool_shrink(pool, pool->threshold);
@@ -96,7 +100,7 @@ static void destroy(CUmemoryPool pool)
         at = &(*at)->next;
     *at = pool->next;
     pool->destroyed = true;
-    if (pool->used == 0)
+    if (pool->used + pool->waiting == 0)
         free(pool);
 }
 
@@ -104,6 +108,7 @@ CUresult cuMemPoolDestroy(CUmemoryPool pool)
 {
     TRY(driver_check_ready());
     driver_lock();
+    ordered_free_collect();
     bool valid = pool_exists(pool) && !pool->of_device;
     if (valid)
         destroy(pool);
@@ -114,7 +119,9 @@ CUresult cuMemPoolDestroy(CUmemoryPool pool)
 CUresult cuMemPoolTrimTo(CUmemoryPool pool, size_t keep)
 {
     TRY(driver_check_ready());
+    TRY(capture_check_safe());
     driver_lock();
+    ordered_free_collect();
     bool valid = pool_exists(pool);
     if (valid)
         pool_shrink(pool, keep);
@@ -199,6 +206,7 @@ CUresult cuMemPoolSetAttribute(CUmemoryPool pool, CUmemPool_attribute attribute,
 CUresult cuMemPoolGetAttribute(CUmemoryPool pool, CUmemPool_attribute attribute, void *value)
 {
     TRY(check(pool, value));
+    TRY(capture_check_safe());
     switch (attribute) {
     case CU_MEMPOOL_ATTR_REUSE_FOLLOW_EVENT_DEPENDENCIES:
     case CU_MEMPOOL_ATTR_REUSE_ALLOW_OPPORTUNISTIC:

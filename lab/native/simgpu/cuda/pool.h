@@ -10,10 +10,18 @@ struct CUmemPoolHandle_st {
     bool of_device; /* the default pool; it cannot be destroyed */
     bool destroyed; /* removed with the last allocation from it */
     uint64_t threshold, used, used_high;
+    uint64_t waiting; /* freed in the order of a stream, which the GPU has not come to */
     uint32_t reserved_mib, reserved_high_mib, limit_mib;
     int reuse[3];
     CUmemoryPool next;
 };
+
+/* What an allocation takes of its pool. */
+#define POOL_PIECE 512
+static inline uint64_t pool_piece(uint64_t size)
+{
+    return (size + POOL_PIECE - 1) / POOL_PIECE * POOL_PIECE;
+}
 
 /* Call these with the driver's lock held. */
 CUmemoryPool pool_default(struct device *dev); /* created at the first call; NULL without host memory */

@@ -3,6 +3,7 @@
 #include "core/paging.h"
 #include "core/slots.h"
 #include "cuda/charge.h"
+#include "cuda/ordered_free.h"
 #include "cuda/pool.h"
 
 /* Managed memory moves to the host. Of several processes that want the space it leaves, another may be faster. */
@@ -19,6 +20,7 @@ static bool take_from_managed(struct device *dev, uint32_t mib)
 bool reclaim_take(struct device *dev, uint32_t mib)
 {
     driver_delay(driver.m.head->allocation_us);
+    ordered_free_collect();
     if (mib == 0 || charge_take(dev, mib))
         return true;
     slots_sweep(&driver.m, 0); /* what dead processes hold */

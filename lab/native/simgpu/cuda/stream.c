@@ -20,6 +20,20 @@ CUresult stream_resolve(CUstream handle, CUstream *stream)
     return (*stream)->ctx != NULL ? CUDA_SUCCESS : CUDA_ERROR_INVALID_HANDLE;
 }
 
+uint64_t stream_end(CUstream stream)
+{
+    CUcontext ctx = stream->ctx;
+    uint64_t end = atomic_load(&stream->last), other = 0;
+    if (stream != &ctx->legacy && !(stream->flags & CU_STREAM_NON_BLOCKING))
+        other = atomic_load(&ctx->legacy.last);
+    end = other > end ? other : end;
+    for (CUstream s = ctx->streams; stream == &ctx->legacy && s != NULL; s = s->next) {
+        other = s->flags & CU_STREAM_NON_BLOCKING ? 0 : atomic_load(&s->last);
+        end = other > end ? other : end;
+    }
+    return end;
+}
+
 void stream_wait(CUstream stream)
 {
     timeline_wait(&driver.m, stream->ctx->dev->gpu, driver.slot, atomic_load(&stream->last));

@@ -4,6 +4,7 @@
 #include "cuda/capture.h"
 #include "cuda/driver.h"
 #include "cuda/event.h"
+#include "cuda/ordered_free.h"
 #include "cuda/pool.h"
 
 #include <stdatomic.h>
@@ -59,8 +60,10 @@ CUresult cuStreamDestroy_v2(CUstream stream)
     while (*at != NULL && *at != stream)
         at = &(*at)->next;
     bool found = *at == stream;
-    if (found)
+    if (found) {
+        capture_forget(stream);
         *at = stream->next;
+    }
     driver_unlock();
     if (!found)
         return CUDA_ERROR_INVALID_HANDLE;
@@ -78,7 +81,7 @@ CUresult cuStreamSynchronize(CUstream handle)
     else
         stream_wait(stream);
     pool_trim_idle(stream->ctx->dev);
-    return CUDA_SUCCESS;
+    return context_check_sound(stream->ctx);
 }
 
 CUresult cuStreamQuery(CUstream handle)
@@ -86,7 +89,12 @@ CUresult cuStreamQuery(CUstream handle)
     CUstream stream;
     TRY(resolve_uncaptured(handle, &stream));
     uint32_t gpu = stream->ctx->dev->gpu;
-    bool done = timeline_done(&driver.m, gpu, driver.slot, machine_now()) >= stream->last && stream->callbacks == 0;
+    driver_lock();
+    bool done =
+        timeline_done(&driver.m, gpu, driver.slot, machine_now()) >= stream_end(stream) && callback_newest(stream) == 0;
+    if (done)
+        ordered_free_collect();
+    driver_unlock();
     return done ? CUDA_SUCCESS : CUDA_ERROR_NOT_READY;
 }
 
@@ -102,7 +110,9 @@ CUresult cuStreamWaitEvent(CUstream handle, CUevent event, unsigned int flags)
         return capture_join(stream, event_capture(event));
     if (stream->capture != NULL)
         return capture_add_node(stream, CU_GRAPH_NODE_TYPE_WAIT_EVENT);
-    if (event_gpu(event) != stream->ctx->dev->gpu)
+    if (event_gpu(event) == stream->ctx->dev->gpu)
+        event_hold(event, stream);
+    else
         event_wait(event);
     return CUDA_SUCCESS;
 }
