@@ -1,5 +1,6 @@
 #include "memory/graph_memory.h"
 
+#include "cuda/capture_mode.h"
 #include "cuda/devices.h"
 #include "memory/lending.h"
 #include "memory/reserve.h"
@@ -21,7 +22,9 @@ void graph_memory_after_fork(void)
 static uint64_t read_attribute(int device, CUgraphMem_attribute which, uint64_t otherwise)
 {
     cuuint64_t value = 0;
+    CUstreamCaptureMode mode = neutral_begin();
     CUresult result = REAL(cuDeviceGetGraphMemAttribute)(device_ordinal(device), which, &value);
+    neutral_end(mode);
     return result == CUDA_SUCCESS ? value : otherwise;
 }
 
@@ -39,7 +42,9 @@ static void follow_driver(int device, uint64_t reserved)
 
 static void trim_device(int device)
 {
+    CUstreamCaptureMode mode = neutral_begin();
     REAL(cuDeviceGraphMemTrim)(device_ordinal(device));
+    neutral_end(mode);
     trims++;
     follow_driver(device, 0);
 }
@@ -67,11 +72,9 @@ void graph_memory_refresh(int device)
 /* A graph that still runs keeps its memory out of the store; the next one in its stream can use that memory. */
 static void wait_and_trim(int device, CUstream stream, CUresult (*wait)(CUstream))
 {
-    CUstreamCaptureMode mode =
-        CU_STREAM_CAPTURE_MODE_RELAXED; /* otherwise waiting would invalidate other threads' captures */
-    REAL(cuThreadExchangeStreamCaptureMode)(&mode);
+    CUstreamCaptureMode mode = neutral_begin();
     wait(stream);
-    REAL(cuThreadExchangeStreamCaptureMode)(&mode);
+    neutral_end(mode);
     trim_device(device);
 }
 

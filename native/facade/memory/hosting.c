@@ -1,5 +1,6 @@
 #include "memory/hosting.h"
 
+#include "cuda/capture_mode.h"
 #include "cuda/devices.h"
 #include "cuda/hooks.h"
 #include "cuda/process.h"
@@ -87,13 +88,12 @@ static void move_blocks(struct walk *walk)
 static void run_walk(struct walk *walk)
 {
     enum { NON_BLOCKING = 1 };
-    CUstreamCaptureMode mode = CU_STREAM_CAPTURE_MODE_RELAXED;
-    REAL(cuThreadExchangeStreamCaptureMode)(&mode);
+    CUstreamCaptureMode mode = neutral_begin();
     if (REAL(cuStreamCreate)(&walk->stream, NON_BLOCKING) == CUDA_SUCCESS) {
         move_blocks(walk);
         REAL(cuStreamDestroy_v2)(walk->stream);
     }
-    REAL(cuThreadExchangeStreamCaptureMode)(&mode);
+    neutral_end(mode);
 }
 
 static void follow_arbiter(struct lamina_slot *slot, int device, uint64_t wanted)

@@ -1,5 +1,6 @@
 #include "memory/pools.h"
 
+#include "cuda/capture_mode.h"
 #include "cuda/context_table.h"
 #include "cuda/devices.h"
 #include "cuda/hooks.h"
@@ -75,10 +76,21 @@ static struct pool *find_or_add(CUmemoryPool handle)
     return pool != NULL ? pool : &elsewhere;
 }
 
-static uint64_t read_attribute(const struct pool *pool, CUmemPool_attribute which)
+/* A driver that does not say is assumed to hold `otherwise`. */
+static uint64_t read_attribute(const struct pool *pool, CUmemPool_attribute which, uint64_t otherwise)
 {
     cuuint64_t value = 0;
-    return REAL(cuMemPoolGetAttribute)(pool->handle, which, &value) == CUDA_SUCCESS ? value : pool->charged;
+    CUstreamCaptureMode mode = neutral_begin();
+    CUresult result = REAL(cuMemPoolGetAttribute)(pool->handle, which, &value);
+    neutral_end(mode);
+    return result == CUDA_SUCCESS ? value : otherwise;
+}
+
+static void trim_pool(const struct pool *pool)
+{
+    CUstreamCaptureMode mode = neutral_begin();
+    REAL(cuMemPoolTrimTo)(pool->handle, 0);
+    neutral_end(mode);
 }
 
 static void refresh_pool(struct pool *pool)
@@ -87,7 +99,7 @@ static void refresh_pool(struct pool *pool)
     if (pool->handle == NULL || pool->device < 0 || pool->managed)
         return;
     /* The driver holds it already, so no limit is checked: the next allocation is refused. */
-    uint64_t held = read_attribute(pool, CU_MEMPOOL_ATTR_RESERVED_MEM_CURRENT);
+    uint64_t held = read_attribute(pool, CU_MEMPOOL_ATTR_RESERVED_MEM_CURRENT, pool->charged);
     if (held > pool->charged)
         reserve_beyond_limit(pool->device, LAMINA_POOL, held - pool->charged);
     else if (held < pool->charged)
@@ -100,7 +112,7 @@ static bool can_shrink(const struct pool *pool)
 {
     if (pool->handle == NULL || pool->charged < MIN_STEP)
         return false;
-    return read_attribute(pool, CU_MEMPOOL_ATTR_USED_MEM_CURRENT) <= pool->charged - MIN_STEP;
+    return read_attribute(pool, CU_MEMPOOL_ATTR_USED_MEM_CURRENT, 0) <= pool->charged - MIN_STEP;
 }
 
 void pools_refresh(void)
@@ -183,12 +195,12 @@ static CUresult reserve_growth(struct pool *pool, uint64_t bytes, uint64_t *rese
     if (pool->used <= pool->charged && bytes <= pool->charged - pool->used)
         return CUDA_SUCCESS;
     refresh_pool(pool);
-    uint64_t used = read_attribute(pool, CU_MEMPOOL_ATTR_USED_MEM_CURRENT);
+    uint64_t used = read_attribute(pool, CU_MEMPOOL_ATTR_USED_MEM_CURRENT, pool->charged);
     uint64_t spare = pool->charged > used ? pool->charged - used : 0;
     *reserved = bytes > spare ? in_steps(bytes - spare) : 0;
     if (reserve_quietly(pool->device, LAMINA_POOL, *reserved) == CUDA_SUCCESS)
         return CUDA_SUCCESS;
-    REAL(cuMemPoolTrimTo)(pool->handle, 0);
+    trim_pool(pool);
     pools_refresh();
     *reserved = in_steps(bytes); /* all of it: after the trim nothing is spare */
     return reserve(pool->device, LAMINA_POOL, *reserved);
@@ -213,9 +225,11 @@ static bool record_block(struct pool *pool, uint64_t bytes, CUdeviceptr pointer)
 /* The pool can give the memory back only once the stream has freed the block. */
 static void undo_allocation(struct pool *pool, const struct request *request, CUdeviceptr pointer)
 {
+    CUstreamCaptureMode mode = neutral_begin();
     REAL(cuMemFreeAsync)(pointer, request->stream);
     request->synchronize(request->stream);
-    REAL(cuMemPoolTrimTo)(pool->handle, 0);
+    neutral_end(mode);
+    trim_pool(pool);
     refresh_pool(pool);
 }
 
@@ -224,7 +238,8 @@ static CUresult settle_growth(struct pool *pool, const struct request *request, 
 {
     ASSERT(pool->device >= 0 && !pool->managed);
     ASSERT(step >= MIN_STEP);
-    uint64_t held = read_attribute(pool, CU_MEMPOOL_ATTR_RESERVED_MEM_CURRENT);
+    /* Without a figure, it is what was reserved. */
+    uint64_t held = read_attribute(pool, CU_MEMPOOL_ATTR_RESERVED_MEM_CURRENT, pool->charged + reserved);
     uint64_t grown = held > pool->charged ? held - pool->charged : 0;
     CUresult result = reserve_adjust(pool->device, LAMINA_POOL, reserved, grown);
     while (step > MIN_STEP && grown % step != 0)
