@@ -16,10 +16,11 @@ begin()
 class Handle(ctypes.Structure):
     _fields_ = [("bytes", ctypes.c_char * 64)]
 at = ctypes.c_uint64()
-def export(mib, path):
+def export(mib, path, inside=0):
     handle = Handle()
     code = cuda.cuMemAlloc_v2(ctypes.byref(at), ctypes.c_size_t(mib << 20))
-    codes = code, cuda.cuIpcGetMemHandle(ctypes.byref(handle), at)
+    place = ctypes.c_uint64(at.value + (inside << 20))
+    codes = code, cuda.cuIpcGetMemHandle(ctypes.byref(handle), place)
     open(path, "wb").write(bytes(handle))
     return codes
 def use(path):
@@ -87,9 +88,11 @@ def go_on(process: "subprocess.Popen[str]") -> None:
     assert process.stdout.readline() == "there\n"
 
 
-def test_an_import_counts_with_its_owner(container: MakeContainer, tmp_path: Path) -> None:
+@pytest.mark.parametrize("inside", [0, 4])
+def test_an_import_counts_with_its_owner(inside: int, container: MakeContainer, tmp_path: Path) -> None:
+    """Wherever in its memory the exported pointer is: the driver exports all of it."""
     box, path = container(3000), tmp_path / "handle"
-    with box.waiting(TOOLS + f"assert export(1000, {str(path)!r}) == (0, 0)"):
+    with box.waiting(TOOLS + f"assert export(1000, {str(path)!r}, {inside}) == (0, 0)"):
         script = f"""
 first, second = use({str(path)!r}), use({str(path)!r})
 print(first[0], second[0], free(), take(1300), take(400))

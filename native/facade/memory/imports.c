@@ -46,6 +46,17 @@ uint64_t imports_key(const void *handle, size_t size)
     return hash & ~SHARED_BY_FILE;
 }
 
+/* The driver exports the allocation that the address is in. */
+static bool find_containing(CUdeviceptr pointer, struct block *block)
+{
+    CUdeviceptr base = pointer;
+    size_t size = 0;
+    if (blocks_get(BLOCK_POINTER, pointer, block))
+        return true;
+    return REAL(cuMemGetAddressRange_v2)(&base, &size, pointer) == CUDA_SUCCESS &&
+           blocks_get(BLOCK_POINTER, base, block);
+}
+
 void imports_note_export(CUdeviceptr pointer, uint64_t key)
 {
     struct block block, replaced;
@@ -54,7 +65,7 @@ void imports_note_export(CUdeviceptr pointer, uint64_t key)
     if (slot == NULL)
         return;
     pthread_mutex_lock(&lock);
-    if (blocks_get(BLOCK_POINTER, pointer, &block) && (block.flags & BLOCK_SHARED) == 0) {
+    if (find_containing(pointer, &block) && (block.flags & BLOCK_SHARED) == 0) {
         /* Of a small allocation, other processes keep the whole block. */
         uint64_t bytes = whole_blocks(block.bytes);
         struct lamina_share *share = shared_export(account, slot, key, block.device, bytes);
