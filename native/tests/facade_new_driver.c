@@ -164,6 +164,12 @@ CUresult cuMemAllocFromPoolAsync(CUdeviceptr *pointer, size_t bytes, CUmemoryPoo
     return pool == NULL;
 }
 
+CUresult cuStreamQuery(CUstream stream)
+{
+    (void)stream;
+    return CUDA_SUCCESS;
+}
+
 CUresult cuStreamGetCaptureInfo_v2(CUstream stream, CUstreamCaptureStatus *status, cuuint64_t *id, CUgraph *graph,
                                    const CUgraphNode **after, size_t *count)
 {

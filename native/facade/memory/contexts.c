@@ -8,6 +8,7 @@
 #include "memory/context_cost.h"
 #include "memory/graph_memory.h"
 #include "memory/lending.h"
+#include "memory/ordered_frees.h"
 #include "memory/pools.h"
 #include "memory/release.h"
 #include "memory/reserve.h"
@@ -39,6 +40,7 @@ static void forget_context(CUcontext handle, int device)
     if (!context_table_remove(handle, device, &context))
         return;
     blocks_drop_context((uint64_t)(uintptr_t)context.handle, release_block);
+    ordered_frees_end_context(context.handle);
     unreserve(context.device, LAMINA_CONTEXT, context.bytes);
     /* With it the driver may have given back memory of pools and graphs, too. */
     pools_refresh();

@@ -1,9 +1,11 @@
 /* Device memory, managed memory and pitched memory, and freeing of everything that has a device pointer. */
+#include "cuda/capture_mode.h"
 #include "cuda/context_table.h"
 #include "cuda/hooks.h"
 #include "memory/blocks.h"
 #include "memory/graph_records.h"
 #include "memory/lending.h"
+#include "memory/ordered_frees.h"
 #include "memory/pools.h"
 #include "memory/release.h"
 #include "memory/reservation.h"
@@ -102,24 +104,42 @@ CUresult cuMemAllocPitch_v2(CUdeviceptr *pointer, size_t *pitch, size_t width, s
 }
 
 /* The entry was removed before the driver's call, since the driver may give the address to another thread at once. It
- * is put back if the call failed. */
-static CUresult finish_free(bool booked, const struct block *block, CUresult result)
+ * is put back if the call failed. True when it was not, and the block is not one of a pool, which counts as a whole. */
+static bool is_freed(const struct block *block, CUresult result)
 {
     struct block replaced;
-    if (!booked)
-        return result;
-    if (result != CUDA_SUCCESS)
+    if (result != CUDA_SUCCESS) {
         blocks_put(block, &replaced);
-    else if (block->kind == LAMINA_POOL) {
-        release_shared(block);
-        pools_note_free(block);
-    } else
+        return false;
+    }
+    if (block->kind != LAMINA_POOL)
+        return true;
+    release_shared(block);
+    pools_note_free(block);
+    return false;
+}
+
+/* The driver has waited for the GPU. */
+static CUresult finish_free(const struct block *block, CUresult result)
+{
+    if (is_freed(block, result))
         release_block(block);
     return result;
 }
 
 /* Managed memory cannot be freed in the order of a stream, so what replaces device memory waits for the stream. */
-static CUresult free_async(CUdeviceptr pointer, CUstream stream, CUresult (*wait)(CUstream),
+static CUresult wait_and_free(CUdeviceptr pointer, CUstream stream)
+{
+    CUstreamCaptureMode mode = neutral_begin();
+    CUresult result = REAL(cuStreamSynchronize)(stream);
+    if (result == CUDA_SUCCESS)
+        result = REAL(cuMemFree_v2)(pointer);
+    neutral_end(mode);
+    return result;
+}
+
+/* `through`: the stream by a handle that means the same to every form of a call. */
+static CUresult free_async(CUdeviceptr pointer, CUstream stream, CUstream through,
                            CUresult (*free)(CUdeviceptr, CUstream), __typeof__(cuStreamGetCaptureInfo_v2) *capture_info)
 {
     struct block block;
@@ -131,17 +151,23 @@ static CUresult free_async(CUdeviceptr pointer, CUstream stream, CUresult (*wait
         return result;
     }
     bool booked = blocks_take(BLOCK_POINTER, pointer, &block);
-    if (!booked || (block.flags & BLOCK_SPILLED) == 0)
-        return finish_free(booked, &block, free(pointer, stream));
-    CUresult result = wait(stream);
-    return finish_free(true, &block, result == CUDA_SUCCESS ? REAL(cuMemFree_v2)(pointer) : result);
+    if (!booked)
+        return free(pointer, stream);
+    if (block.flags & BLOCK_SPILLED)
+        return finish_free(&block, wait_and_free(pointer, through));
+    CUresult result = free(pointer, stream);
+    if (is_freed(&block, result))
+        ordered_frees_add(&block, through);
+    return result;
 }
 
 CUresult cuMemFree_v2(CUdeviceptr pointer)
 {
     struct block block;
     bool booked = blocks_take(BLOCK_POINTER, pointer, &block);
-    CUresult result = finish_free(booked, &block, REAL(cuMemFree_v2)(pointer));
+    CUresult result = REAL(cuMemFree_v2)(pointer);
+    if (booked)
+        finish_free(&block, result);
     if (booked && block.kind == LAMINA_POOL)
         pools_refresh(); /* the driver has waited for the GPU */
     return result;
@@ -149,12 +175,11 @@ CUresult cuMemFree_v2(CUdeviceptr pointer)
 
 CUresult cuMemFreeAsync(CUdeviceptr pointer, CUstream stream)
 {
-    return free_async(pointer, stream, REAL(cuStreamSynchronize), REAL(cuMemFreeAsync),
-                      REAL(cuStreamGetCaptureInfo_v2));
+    return free_async(pointer, stream, stream, REAL(cuMemFreeAsync), REAL(cuStreamGetCaptureInfo_v2));
 }
 
 CUresult cuMemFreeAsync_ptsz(CUdeviceptr pointer, CUstream stream)
 {
-    return free_async(pointer, stream, REAL(cuStreamSynchronize_ptsz), REAL(cuMemFreeAsync_ptsz),
+    return free_async(pointer, stream, stream == NULL ? CU_STREAM_PER_THREAD : stream, REAL(cuMemFreeAsync_ptsz),
                       REAL(cuStreamGetCaptureInfo_v2_ptsz));
 }

@@ -4,6 +4,7 @@
 #include "cuda/hooks.h"
 #include "cuda/process.h"
 #include "memory/contexts.h"
+#include "memory/ordered_frees.h"
 #include "memory/pools.h"
 #include "memory/reserve.h"
 #include "shared/live_limits.h"
@@ -13,13 +14,14 @@ static uint64_t limit_of(int device)
     return live_memory(&facade_open()->account, (uint32_t)device);
 }
 
-/* False when there is no context; then the driver gives its own answer. */
+/* False when there is no context that was granted; then the driver's answer stands. */
 static bool container_memory(uint64_t *free, uint64_t *total)
 {
     CUcontext context;
     int device = context_device(&context);
     if (device < 0)
         return false;
+    ordered_frees_collect();
     pools_refresh_if_freed();
     process_reclaim_dead_if_due();
     contexts_correct_guesses();
@@ -31,8 +33,9 @@ static bool container_memory(uint64_t *free, uint64_t *total)
 CUresult cuMemGetInfo_v2(size_t *free, size_t *total)
 {
     uint64_t left, all;
-    if (!container_memory(&left, &all))
-        return REAL(cuMemGetInfo_v2)(free, total);
+    CUresult result = REAL(cuMemGetInfo_v2)(free, total); /* it also says whether the context still works */
+    if (result != CUDA_SUCCESS || !container_memory(&left, &all))
+        return result;
     if (free != NULL)
         *free = left;
     if (total != NULL)
@@ -48,8 +51,9 @@ static unsigned int in_32_bits(uint64_t bytes)
 CUresult cuMemGetInfo(unsigned int *free, unsigned int *total)
 {
     uint64_t left, all;
-    if (!container_memory(&left, &all))
-        return REAL(cuMemGetInfo)(free, total);
+    CUresult result = REAL(cuMemGetInfo)(free, total);
+    if (result != CUDA_SUCCESS || !container_memory(&left, &all))
+        return result;
     if (free != NULL)
         *free = in_32_bits(left);
     if (total != NULL)

@@ -2,10 +2,12 @@
  * measured by itself, so that the time until its next launch is not mistaken for work. */
 #include "compute/launch_gate.h"
 #include "cuda/hooks.h"
+#include "memory/ordered_frees.h"
 #include "memory/pools.h"
 
 static CUresult after_wait(CUresult result)
 {
+    ordered_frees_collect();
     pools_refresh_if_freed();
     gate_collect();
     return result;

@@ -11,6 +11,7 @@
 #include "memory/graph_memory.h"
 #include "memory/hosting.h"
 #include "memory/imports.h"
+#include "memory/ordered_frees.h"
 #include "memory/pools.h"
 #include "memory/reserve.h"
 #include "memory/small_blocks.h"
@@ -32,10 +33,12 @@ void facade_opened(const struct facade *facade)
     on_fork(graph_memory_after_fork);
     on_fork(hosting_after_fork);
     on_fork(imports_after_fork);
+    on_fork(ordered_frees_after_fork);
     on_fork(pools_after_fork);
     on_fork(small_blocks_after_fork);
     on_fork(vmm_after_fork);
 
+    add_reclaimer(ordered_frees_collect);
     add_reclaimer(pools_refresh);
     add_reclaimer(graph_memory_trim);
     add_reclaimer(process_reclaim_dead);
