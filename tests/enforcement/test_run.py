@@ -124,7 +124,9 @@ def other_process(folder: Path, *command: str) -> Iterator["subprocess.Popen[str
     script = f"from lamina.enforcement.run import run; raise SystemExit(run({list(command)!r}, memory='1Gi', simulate={MODEL!r}))"  # noqa: E501
     variables = {**os.environ, "TMPDIR": str(folder)}
     with signals_received():
-        process = subprocess.Popen([sys.executable, "-c", script], env=variables, stdout=subprocess.PIPE, text=True)
+        process = subprocess.Popen(
+            [sys.executable, "-c", script], env=variables, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True
+        )
     try:
         yield process
     finally:
@@ -156,14 +158,39 @@ def test_a_run_that_is_killed_takes_its_whole_tree_with_it(private_folder: Path)
     with other_process(private_folder, "sh", "-c", tree) as process:
         assert process.stdout is not None and process.stdout.readline() == "ready\n"
         process.kill()
-        assert process.communicate(timeout=60) == ("", None), "until no one has its output open any more"
+        assert process.communicate(timeout=60) == ("", ""), "until no one has its output open any more"
         wait_until(lambda: not list(private_folder.iterdir()), "its folder stays")
 
 
-def test_what_a_command_leaves_running_outlives_a_run_that_ends_by_itself(private_folder: Path) -> None:
-    note = private_folder.with_name(private_folder.name + "-pid")
-    assert code_of("sh", "-c", f"sleep 600 >/dev/null & echo $! > {note}") == 0
-    os.kill(int(note.read_text()), signal.SIGKILL)
+LIMITS = f"""
+import ctypes, sys, time
+from pathlib import Path
+deadline = time.monotonic() + 60
+while not Path(sys.argv[1]).exists() and time.monotonic() < deadline:
+    time.sleep(0.01)
+{MEMORY}
+Path(sys.argv[2]).write_text(str(memory[0] >> 20))
+"""
+
+
+def test_what_a_command_leaves_running_keeps_its_limit(private_folder: Path) -> None:
+    """A server that became a daemon still starts programs under it, and the run ends after it."""
+    gone, seen = (private_folder.with_name(private_folder.name + end) for end in ("-gone", "-seen"))
+    server = f"setsid nohup {sys.executable} -c '{LIMITS}' {gone} {seen} >/dev/null 2>&1 & echo ready"
+    with other_process(private_folder, "sh", "-c", server) as process:
+        assert process.stderr is not None and "Their limits end with this command" in process.stderr.readline()
+        gone.touch()
+        assert process.wait(timeout=60) == 0
+    assert seen.read_text() == "1024"
+    assert list(private_folder.iterdir()) == []
+
+
+def test_a_signal_ends_what_a_command_left_running(private_folder: Path) -> None:
+    with other_process(private_folder, "sh", "-c", "sleep 600 >/dev/null 2>&1 & echo ready; exit 3") as process:
+        assert process.stderr is not None and "it waits for them" in process.stderr.readline()
+        process.send_signal(signal.SIGTERM)
+        assert process.wait(timeout=60) == 3
+    assert list(private_folder.iterdir()) == []
 
 
 def test_signals_at_any_moment_leave_nothing(private_folder: Path) -> None:

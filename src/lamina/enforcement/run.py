@@ -26,7 +26,7 @@ from lamina.errors import BadInput
 _FORWARDED = frozenset(
     {signal.SIGTERM, signal.SIGINT, signal.SIGHUP, signal.SIGQUIT, signal.SIGUSR1, signal.SIGUSR2, signal.SIGCONT}
 )
-_TICK_S, _LOOK_S = 0.01, 0.5
+_TICK_S, _LOOK_S, _SECOND_LOOK_S = 0.01, 0.5, 0.05
 _IGNORED_BY_PYTHON = (signal.SIGPIPE, signal.SIGXFSZ)
 _FROM_KERNEL = 0x80  # si_code of a signal that no process sent: the terminal's, which reaches the whole group
 
@@ -162,19 +162,47 @@ def _held(command: Sequence[str], variables: dict[str, str], folder: Path, drive
     work, looked = DriverWork(driver), 0.0
     arbitration = Arbitration(confirm=work.confirmation)
     child = os.posix_spawnp(command[0], list(command), variables, setsigmask=blocked, setsigdef=_IGNORED_BY_PYTHON)
-    while True:
+    code, left = None, [child]
+    while left:
         got = signal.sigtimedwait(_FORWARDED | {signal.SIGCHLD}, _TICK_S)
         if got is not None and got.si_signo != signal.SIGCHLD:
-            if got.si_code != _FROM_KERNEL:
-                os.kill(child, got.si_signo)
+            if got.si_code != _FROM_KERNEL or code is not None:
+                _pass_on(got.si_signo, left)
             continue
         if time.monotonic() - looked > _LOOK_S:
             looked = time.monotonic()
             arbitration.attend(own_folders(), writing=lambda one: one == folder)
+            left = left if code is None else _left(folder)
         arbitration.tick(now := time.monotonic_ns())
         work.look(arbitration.containers, now)
-        ended, status = os.waitpid(child, os.WNOHANG)
-        if ended == child:
-            work.close()
-            code = os.waitstatus_to_exitcode(status)
-            return code if code >= 0 else 128 - code
+        if code is None and (ended := os.waitpid(child, os.WNOHANG))[0] == child:
+            code = os.waitstatus_to_exitcode(ended[1])
+            left = _left_behind(folder)
+    work.close()
+    assert code is not None, "it ends before those that it leaves behind"
+    return code if code >= 0 else 128 - code
+
+
+def _left_behind(folder: Path) -> list[int]:
+    """The processes that the command has left running, of which a line says that they are waited for."""
+    pids = _left(folder)
+    if pids:
+        named = ", ".join(map(str, pids))
+        message = f"The command has ended, but processes that it started have not (PID {named}). Their limits end with"
+        print(f"{message} this command, so it waits for them.", file=sys.stderr, flush=True)
+    return pids
+
+
+def _left(folder: Path) -> list[int]:
+    """The processes of the tree. One that is starting a program has no environment for a moment, so none is no answer
+    before the second look."""
+    if pids := list(run_reaper.carrying(str(folder))):
+        return pids
+    time.sleep(_SECOND_LOOK_S)
+    return list(run_reaper.carrying(str(folder)))
+
+
+def _pass_on(number: int, pids: Sequence[int]) -> None:
+    for pid in pids:
+        with suppress(ProcessLookupError, PermissionError):
+            os.kill(pid, number)
