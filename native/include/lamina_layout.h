@@ -13,6 +13,10 @@
  * while the heartbeat is new; a smaller one always does. Programs only read it. Without it, or when its heartbeat is
  * old, a container gets only its own share, and what contexts cost is measured less exactly.
  *
+ * `signal` says whether the container has work on a GPU now. It is the only file that a neighbor's programs look at,
+ * and the container's own programs may write anything to it or cut it off: neighbors only ask the kernel whether a word
+ * of it is 0, and only as long as the arbiter says so.
+ *
  * What several processes change at the same time is _Atomic, which changes neither size nor alignment.
  *
  * Entries of all files have the same order: that of the GPUs' indices on the node. src/lamina/enforcement/layout.py
@@ -26,6 +30,7 @@
 #define LAMINA_LIMITS_MAGIC UINT64_C(0x54494d494c4d414c)  /* "LAMLIMIT" */
 #define LAMINA_USAGE_MAGIC UINT64_C(0x45474153554d414c)   /* "LAMUSAGE" */
 #define LAMINA_ARBITER_MAGIC UINT64_C(0x49425241414d414c) /* "LAMAARBI" */
+#define LAMINA_SIGNAL_MAGIC UINT64_C(0x4c4e4749534d414c)  /* "LAMSIGNL" */
 #define LAMINA_LAYOUT_VERSION 1u
 
 enum {
@@ -35,6 +40,7 @@ enum {
     LAMINA_UUID_BYTES = 48, /* "GPU-" or "MIG-" and the 36 characters of a UUID, then zeros */
     LAMINA_BINS = 128,      /* of a millisecond each, the last ones in which the GPU had work */
     LAMINA_FIGURES = 128,   /* the first slots, whose figures the agent tells */
+    LAMINA_HEEDED = 8,      /* how many neighbors' signals a container heeds on a GPU */
 };
 
 enum lamina_compute_policy {
@@ -126,7 +132,10 @@ struct lamina_usage_compute {
     _Atomic uint64_t used_at;   /* when a process last made a GPU work, where time is not measured; the arbiter asks */
     _Atomic uint64_t launch_ns; /* what a launch takes, on average */
     _Atomic uint64_t occupied_ns; /* how long processes had work that was not seen to be done, in total */
-    uint64_t reserved[7];
+    _Atomic uint64_t pause_ns;    /* how long pauses within its work are; neighbors that heed it wait that long */
+    _Atomic uint64_t turns_taken; /* how many of the arbiter's turns it has begun, and until when the last one lasts */
+    _Atomic uint64_t turn_until;
+    uint64_t reserved[4];
     /* How long processes had work in each of the last milliseconds, added up. The index is the millisecond's number
      * modulo LAMINA_BINS; bucket.h describes the word. */
     _Atomic uint64_t bins[LAMINA_BINS];
@@ -189,15 +198,16 @@ struct lamina_decision {
 };
 
 /* What the agent decides about memory that is lent on one device, for a container whose limits have `request_bytes`,
- * and `neighbors_borrow` and `window` for every container. Old words lend nothing; see live_limits.h. `window` is here
- * because the line of struct lamina_decision is full. */
+ * and the others for every container. Old words lend nothing; see live_limits.h. `window` and `turns` are here because
+ * the line of struct lamina_decision is full. */
 struct lamina_lending {
     _Atomic uint64_t request_bytes;    /* what is guaranteed at present; 0: that of `limits` */
     _Atomic uint64_t allowed_bytes;    /* what the container may hold at present, what it borrows included */
     _Atomic uint64_t host_bytes;       /* how much of what it borrows it has to keep on the host */
     _Atomic uint64_t neighbors_borrow; /* not 0: others hold borrowed memory on this GPU, which they have to return */
     _Atomic uint64_t window;           /* when the container launches, see launch_window.h; 0: always */
-    uint64_t reserved[3];
+    _Atomic uint64_t turns; /* changes when it may launch although its gate is closed; 0..31: for how many us */
+    uint64_t reserved[2];
 };
 
 /* What the processes of the first slots use of one device by the driver's figures. The driver lists processes by the
@@ -205,6 +215,11 @@ struct lamina_lending {
  * process, or not what it uses. Bits 32..63: when the agent asked the driver, in ms. A process takes a figure only if
  * the agent asked the driver after the process had asked the agent. */
 struct lamina_figures { _Atomic uint64_t slots[LAMINA_FIGURES]; };
+
+/* Whose signals the container heeds on one device: it launches nothing while one of them has work. A word names a file
+ * in the directory `neighbors`: bits 0..23, 0 for none; the device of that container: 24..31; and for how many us it
+ * may pause: 32..63. Words after the first 0 do not count. */
+struct lamina_heeded { _Atomic uint64_t signals[LAMINA_HEEDED]; };
 
 struct lamina_arbiter {
     uint64_t magic;
@@ -217,6 +232,16 @@ struct lamina_arbiter {
     struct lamina_decision devices[LAMINA_MAX_DEVICES];
     struct lamina_figures figures[LAMINA_MAX_DEVICES];
     struct lamina_lending lendings[LAMINA_MAX_DEVICES];
+    struct lamina_heeded heeded[LAMINA_MAX_DEVICES];
+};
+
+/* Which processes of the container have work on a device: each has one bit, by the number of its slot. */
+struct lamina_signal {
+    uint64_t magic;
+    uint32_t version;
+    uint32_t device_count;
+    uint64_t reserved[6];
+    _Atomic uint32_t working[LAMINA_MAX_DEVICES];
 };
 
 #define LAMINA_LIMITS_BYTES sizeof(struct lamina_limits)
@@ -250,6 +275,8 @@ _Static_assert(sizeof(struct lamina_share) == 32, "layout");
 _Static_assert(sizeof(struct lamina_usage) == 64 + 16 * 1280, "layout");
 _Static_assert(sizeof(struct lamina_decision) == 64, "layout: one cache line");
 _Static_assert(sizeof(struct lamina_lending) == 64, "layout: one cache line");
-_Static_assert(sizeof(struct lamina_arbiter) == 64 + 16 * 64 + 16 * 1024 + 16 * 64, "layout");
+_Static_assert(sizeof(struct lamina_heeded) == 64, "layout: one cache line");
+_Static_assert(sizeof(struct lamina_arbiter) == 64 + 16 * 64 + 16 * 1024 + 16 * 64 + 16 * 64, "layout");
+_Static_assert(sizeof(struct lamina_signal) == 64 + 16 * 4, "layout");
 
 #endif

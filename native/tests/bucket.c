@@ -34,7 +34,7 @@ int main(void)
         else if (sscanf(line, "fit %" SCNu64 " %" SCNu64 " %" SCNu64 " %" SCNu64, &a, &b, &c, &d) == 4)
             printf("%u\n", launch_window_fit(a, b, c, (uint32_t)d));
         else if (sscanf(line, "batch %" SCNu64 " %" SCNu64, &a, &b) == 2)
-            printf("%u\n", bucket_batch(a, b));
+            printf("%u\n", bucket_batch(a, b, BATCH_NS));
         else if (sscanf(line, "span %" SCNu64 " %" SCNu64, &a, &b) == 2) {
             struct span fresh[SPANS + 1];
             uint64_t sum = 0;

@@ -59,6 +59,9 @@ int main(void)
     FIELD(lamina_usage_compute, used_at);
     FIELD(lamina_usage_compute, launch_ns);
     FIELD(lamina_usage_compute, occupied_ns);
+    FIELD(lamina_usage_compute, pause_ns);
+    FIELD(lamina_usage_compute, turns_taken);
+    FIELD(lamina_usage_compute, turn_until);
     FIELD(lamina_usage_compute, busy_ns);
     FIELD(lamina_usage_compute, waited_ns);
     FIELD(lamina_usage_compute, reserved);
@@ -109,7 +112,16 @@ int main(void)
     FIELD(lamina_lending, host_bytes);
     FIELD(lamina_lending, neighbors_borrow);
     FIELD(lamina_lending, window);
+    FIELD(lamina_lending, turns);
     FIELD(lamina_lending, reserved);
+    SIZE(lamina_heeded);
+    FIELD(lamina_heeded, signals);
+    SIZE(lamina_signal);
+    FIELD(lamina_signal, magic);
+    FIELD(lamina_signal, version);
+    FIELD(lamina_signal, device_count);
+    FIELD(lamina_signal, reserved);
+    FIELD(lamina_signal, working);
     SIZE(lamina_arbiter);
     FIELD(lamina_arbiter, magic);
     FIELD(lamina_arbiter, version);
@@ -121,10 +133,12 @@ int main(void)
     FIELD(lamina_arbiter, devices);
     FIELD(lamina_arbiter, figures);
     FIELD(lamina_arbiter, lendings);
+    FIELD(lamina_arbiter, heeded);
     printf("usage_bytes %zu %zu\n", LAMINA_USAGE_BYTES(1), LAMINA_USAGE_BYTES(16));
-    printf("constants %llu %llu %llu %u %d %d %d %d %d %d %d %d %d %d\n", (unsigned long long)LAMINA_LIMITS_MAGIC,
-           (unsigned long long)LAMINA_USAGE_MAGIC, (unsigned long long)LAMINA_ARBITER_MAGIC, LAMINA_LAYOUT_VERSION,
+    printf("constants %llu %llu %llu %llu %u %d %d %d %d %d %d %d %d %d %d %d\n",
+           (unsigned long long)LAMINA_LIMITS_MAGIC, (unsigned long long)LAMINA_USAGE_MAGIC,
+           (unsigned long long)LAMINA_ARBITER_MAGIC, (unsigned long long)LAMINA_SIGNAL_MAGIC, LAMINA_LAYOUT_VERSION,
            LAMINA_MAX_DEVICES, LAMINA_SLOTS, LAMINA_UUID_BYTES, LAMINA_BINS, LAMINA_KINDS, LAMINA_SHARES,
-           LAMINA_FIGURES, LAMINA_PID_BITS, LAMINA_START_BITS, LAMINA_NS_BITS);
+           LAMINA_FIGURES, LAMINA_HEEDED, LAMINA_PID_BITS, LAMINA_START_BITS, LAMINA_NS_BITS);
     return 0;
 }

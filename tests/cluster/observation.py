@@ -11,13 +11,13 @@ from typing import Any
 from prometheus_client.parser import text_string_to_metric_families
 
 from lamina.agent.containers import cdi
-from lamina.agent.containers.paths import LIMITS, USAGE
 from lamina.agent.mig.maker import Ownership
 from lamina.agent.mps.lifecycle import DaemonJournal
 from lamina.agent.state.holdings import Instance
 from lamina.agent.state.record import Record
 from lamina.core.objects import read_grant, read_inventory
 from lamina.enforcement import read_limits
+from lamina.enforcement.files import LIMITS, USAGE
 from lamina.enforcement.usage import read_usage
 from lamina.errors import LaminaError
 from lamina.ports.files import Files

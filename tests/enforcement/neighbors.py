@@ -32,6 +32,8 @@ class Words:
     asked_at: int = 0
     waited_at: int = 0
     processes: int = 1
+    signals: bool = False
+    """Whether it signals work."""
     own: dict[str, int] = field(default_factory=dict)
     """Words that only the facade of the container reads, such as `due`."""
 
@@ -81,17 +83,18 @@ class Neighbor:
     def decide(self, decision: Decision) -> None:
         self._decision = decision
 
-    def is_ready(self, now: int) -> bool:
-        """Whether its share lets it work now."""
-        return not self._decision.closed and self._due <= now
+    def is_ready(self, now: int, *, signaled: bool = False) -> bool:
+        """Whether its share lets it work now, and no signal that it heeds."""
+        heeds = signaled and bool(self._decision.heeds)
+        return not heeds and not self._decision.closed and self._due <= now
 
-    def work(self, now: int, others: int) -> float:
-        """What it gets of a ms."""
+    def work(self, now: int, others: int, *, signaled: bool = False) -> float:
+        """What it gets of a ms. `signaled`: the other container signals work."""
         rate = round(self._decision.rate * bucket.WHOLE_PPM)
         given, self._refunded = self._decision.refund_ns - self._refunded, self._decision.refund_ns
         blocked = self._decision.blocked_ns
         self._due = bucket.charge(self._due, now, -given, rate, blocked)
-        if not self.is_ready(now):
+        if not self.is_ready(now, signaled=signaled):
             return 0.0
         self._due = bucket.charge(self._due, now, MS, rate, blocked)
         self.words.bins[now // MS] = (0, 1000)
@@ -133,11 +136,14 @@ def share_next_to(
             lie(words, now)
             for each, own, what in ((tenant, neighbor.words, "it"), (other, words, "other")):
                 tenants[what] = structs.replace(
-                    each, activity=own.activity(now), confirmed=driver.confirms(said[what], asked_at)
+                    each,
+                    activity=own.activity(now),
+                    signals=own.signals or (what == "other" and works(ms)),
+                    confirmed=driver.confirms(said[what], asked_at),
                 )
             neighbor.decide(arbiter.tick(now, list(tenants.values()))[tenant.name])
         busy = works(ms)
-        got = neighbor.work(now, int(busy))
+        got = neighbor.work(now, int(busy), signaled=words.signals or busy)
         done["it"].append(got)
         done["other"].append((1 - got) if busy else 0.0)
     return 100 * (neighbor.got_ms - before) / MEASURED_MS

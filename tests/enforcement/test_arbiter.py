@@ -7,6 +7,7 @@ from hypothesis import strategies as st
 from msgspec import structs
 
 from lamina.core.grants import ComputePolicy
+from lamina.enforcement import layout
 from lamina.enforcement.activity import WINDOW, Activity
 from lamina.enforcement.arbiter import Arbiter, Decision, Tenant, got
 
@@ -147,19 +148,44 @@ def test_each_rate_is_between_share_and_limit_and_nothing_is_left_that_one_may_u
     assert used >= min(1, sum(each.most for each in waiting)) - 1e-9
 
 
-def test_gates_of_lower_priority_close_while_higher_has_work() -> None:
+@pytest.mark.parametrize("activity", [busy(), idle()], ids=["busy", "idle"])
+def test_lower_priorities_heed_the_signals_of_higher_ones(activity: Activity) -> None:
+    """Whether they have work now or not: what counts is the signal at the moment of a launch."""
     low = tenant("low", busy(), priority=1)
-    assert decide(tenant("high", busy(), priority=0), low)["low"].closed
-    assert not decide(tenant("high", busy(), priority=0), low)["high"].closed
-    assert not decide(tenant("high", idle(), priority=0), low)["low"].closed
-    assert not decide(tenant("same", busy(), priority=1), low)["low"].closed
+    decided = decide(tenant("high", activity, priority=0), tenant("middle", activity, priority=1), low)
+    assert decided["low"].heeds == decided["middle"].heeds == ("high",)
+    assert decided["high"].heeds == ()
+    assert not any(each.closed for each in decided.values())
 
 
-def test_the_gate_of_a_low_priority_opens_for_its_part_of_each_second() -> None:
-    pair = (tenant("high", busy(), priority=0), tenant("low", busy(), priority=1))
-    begin = NOW // (1000 * MS) * 1000 * MS
-    closed = [decide(*pair, low=20, now=begin + ms * MS)["low"].closed for ms in range(0, 1000, 10)]
-    assert closed.count(False) == 20
+def test_beyond_eight_signals_a_gate_closes_while_others_signal_work() -> None:
+    def high(number: int, signals: bool) -> Tenant:
+        works = busy() if number else idle()
+        return structs.replace(tenant(str(number), works, priority=0), signals=signals)
+
+    low = tenant("low", busy(), priority=1)
+    quiet = decide(*(high(number, False) for number in range(12)), low)["low"]
+    assert len(quiet.heeds) == layout.HEEDED and "0" not in quiet.heeds, "those at work come first"
+    assert not quiet.closed
+    assert decide(*(high(number, True) for number in range(12)), low)["low"].closed
+
+
+@pytest.mark.parametrize(("share", "turns"), [(0.0, True), (0.04, True), (0.06, False)], ids=["none", "less", "enough"])
+def test_a_low_priority_that_gets_less_than_is_left_to_it_gets_turns(share: float, turns: bool) -> None:
+    arbiter, found = Arbiter(low_priority_percent=5), set()
+    for tick in range(5):
+        now = NOW + tick * 10 * MS
+        worked = structs.replace(busy(), brief=np.full(WINDOW, share), worked=np.zeros(WINDOW), asked_at=now)
+        high = tenant("high", structs.replace(busy(), asked_at=now), priority=0)
+        found.add(arbiter.tick(now, [high, tenant("low", worked, priority=1)])["low"].turns)
+    assert (len(found) > 1) is turns
+    assert {word & 0xFFFFFFFF for word in found} <= {0, 750}
+
+
+def test_only_one_that_waits_for_a_higher_priority_gets_turns() -> None:
+    low = tenant("low", busy(), priority=1)
+    assert not decide(low, low=5)["low"].turns
+    assert not decide(tenant("high", busy(), priority=0), tenant("low", idle(), priority=1), low=5)["low"].turns
 
 
 def test_work_without_a_limit_is_watched_only_where_it_matters() -> None:

@@ -37,6 +37,8 @@ def test_all_files_are_made_with_their_modes(tmp_path: Path) -> None:
         "limits": 0o444,
         "usage": 0o666,
         "arbiter": 0o644,
+        "signal": 0o666,
+        "neighbors": 0o755,
     }
     assert read_limits(tmp_path / "limits") == TWO
     usage = read_usage(tmp_path / "usage")
@@ -86,7 +88,7 @@ def test_bad_limits_leave_everything_as_it_was(tmp_path: Path) -> None:
     with pytest.raises(BadInput):
         write_container(tmp_path, Limits(devices=()))
     assert read_limits(tmp_path / "limits") == TWO
-    assert sorted(p.name for p in tmp_path.iterdir()) == ["arbiter", "limits", "usage"]
+    assert sorted(p.name for p in tmp_path.iterdir()) == ["arbiter", "limits", "neighbors", "signal", "usage"]
 
 
 def test_a_missing_folder_is_an_error_of_the_outside(tmp_path: Path) -> None:

@@ -162,7 +162,8 @@ def test_what_a_file_claims_does_not_decide_how_much_of_it_is_read(tmp_path: Pat
             os.pwrite(file.fileno(), used.to_bytes(4, "little"), slots)
         read.clear()
         arbitration.tick(time.monotonic_ns())
-        assert sum(read) == head_bytes(devices) + min(used, MAX_PROCESSES) * layout.slot_stride(devices)
+        slots_read = min(used, MAX_PROCESSES) * layout.slot_stride(devices)
+        assert sum(read) == ctypes.sizeof(layout.SignalFile) + head_bytes(devices) + slots_read
     arbitration.close()
 
 

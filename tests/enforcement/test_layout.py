@@ -36,9 +36,9 @@ def test_every_field_lies_where_c_has_it(structure: type[ctypes.Structure], prin
 def test_sizes_and_constants_are_the_same(printed: dict[str, list[int]]) -> None:
     assert printed["usage_bytes"] == [layout.usage_bytes(1), layout.usage_bytes(16)]
     assert printed["constants"] == [
-        layout.LIMITS_MAGIC, layout.USAGE_MAGIC, layout.ARBITER_MAGIC, layout.VERSION, layout.MAX_DEVICES,
-        layout.SLOTS, layout.UUID_BYTES, layout.BINS, len(layout.KINDS),
-        layout.SHARES, layout.FIGURES, layout.PID_BITS, layout.START_BITS, layout.NS_BITS,
+        layout.LIMITS_MAGIC, layout.USAGE_MAGIC, layout.ARBITER_MAGIC, layout.SIGNAL_MAGIC, layout.VERSION,
+        layout.MAX_DEVICES, layout.SLOTS, layout.UUID_BYTES, layout.BINS, len(layout.KINDS),
+        layout.SHARES, layout.FIGURES, layout.HEEDED, layout.PID_BITS, layout.START_BITS, layout.NS_BITS,
     ]  # fmt: skip
 
 

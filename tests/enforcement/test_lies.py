@@ -51,6 +51,10 @@ def request_for_time(words: Words, now: int) -> None:
     words.asked_at = now
 
 
+def signal_of_work(words: Words, now: int) -> None:
+    words.signals = True
+
+
 def waiting(words: Words, now: int) -> None:
     words.asked_at = words.waited_at = now
 
@@ -76,13 +80,13 @@ LIES: tuple[tuple[Lie, int], ...] = (
     (unfinished_work_of_many_processes, 1),
     (finished_work_withdrawn, 1),
     (unfinished_work_withdrawn, 1),
-    (request_for_time, 0),
-    (finished_work, 0),
-    (unfinished_work, 0),
+    (signal_of_work, 0),
 )
 """Each with the priority of the container that lies. Where everything is believed they change a neighbor's share."""
 HARMLESS: tuple[tuple[Lie, int], ...] = (
     (waiting, 1),
+    (request_for_time, 0),
+    (signal_of_work, 1),
     (stamps_of_the_future, 0),
     (stamps_of_long_ago, 0),
     (its_own_account, 1),
@@ -96,15 +100,15 @@ def named(lies: tuple[tuple[Lie, int], ...]) -> list[str]:
 
 @contextmanager
 def everything_believed() -> Iterator[None]:
-    def closes(self: WorkCredit, report: ReportedWork, works: bool, elapsed_ms: float) -> bool:
-        return works
+    def first(self: WorkCredit, report: ReportedWork, signals: bool, elapsed_ms: float) -> bool:
+        return True
 
     with (
         mock.patch.object(
             WorkCredit, "believe", lambda self, reports, now, trust: [report.activity for report in reports]
         ),
         mock.patch.object(WorkCredit, "charge", lambda self, real: None),
-        mock.patch.object(WorkCredit, "closes_gates", closes),
+        mock.patch.object(WorkCredit, "may_be_first", first),
         mock.patch.object(DriverFactors, "observe", lambda self, now, estimated: None),
     ):
         yield
@@ -197,21 +201,25 @@ def test_work_beyond_a_share_is_given_back_as_far_as_the_driver_confirms_it() ->
     assert next_to_work(1, Driver(), 10) == pytest.approx(30, abs=POINTS)
 
 
-@pytest.mark.parametrize("tenths", [1, 10])
-def test_work_that_the_driver_confirms_closes_gates(tenths: int) -> None:
-    assert next_to_work(0, Driver(), tenths) < POINTS
+def test_work_that_the_driver_confirms_comes_first() -> None:
+    assert next_to_work(0, Driver(), 10) < POINTS
+
+
+@pytest.mark.parametrize("tenths", [1, 5])
+def test_what_work_of_a_higher_priority_leaves_is_for_the_others(tenths: int) -> None:
+    assert next_to_work(0, Driver(), tenths) == pytest.approx(30, abs=POINTS)
 
 
 def test_priority_does_not_count_where_the_driver_confirms_nothing() -> None:
     assert next_to_work(0, Driver(measures=False), 5) == pytest.approx(30, abs=POINTS)
 
 
-def test_work_closes_gates_at_once_however_long_a_lie_before_it_was() -> None:
+def test_work_comes_first_at_once_however_long_a_lie_before_it_was() -> None:
     """Ten seconds of it use up the credit, and leave no debt."""
     credit, said = WorkCredit(), []
     for tick in range(1, 1003):
         driver = Confirmation(1, float(tick > 1000))
         both = [ReportedWork(name, Activity(), driver, 0.5) for name in ("liar", "other")]
         credit.believe(both, tick * 10_000_000, MEASURED)
-        said.append(credit.closes_gates(both[0], True, 10.0))
+        said.append(credit.may_be_first(both[0], True, 10.0))
     assert said[0] and not said[999] and said[1001]

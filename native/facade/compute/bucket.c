@@ -60,11 +60,11 @@ uint64_t bucket_bin_add(uint64_t word, uint64_t number, uint32_t us, bool brief,
     return number << BIN_SHIFT | (uint64_t)briefs << BRIEF_SHIFT | others;
 }
 
-uint32_t bucket_batch(uint64_t each, uint64_t apart)
+uint32_t bucket_batch(uint64_t each, uint64_t apart, uint64_t ns)
 {
     if (apart > SELDOM_NS && apart > 2 * each)
         return 1;
-    uint64_t count = BATCH_NS / (each > 0 ? each : 1);
+    uint64_t count = ns / (each > 0 ? each : 1);
     if (count < 1)
         return 1;
     return count > BATCH_MAX ? BATCH_MAX : (uint32_t)count;

@@ -35,11 +35,11 @@ uint64_t bucket_bin_add(uint64_t word, uint64_t number, uint32_t us, bool brief,
 /* More than a batch, and less than a batch with a turn of another process in between, which takes up to 2 ms. */
 #define BRIEF_NS UINT64_C(1250000)
 
-/* How many launches to measure as one batch: about BATCH_NS of work. One at a time when launches that take `each` ns of
+/* How many launches to measure as one batch of about `ns` of work. One at a time when launches that take `each` ns of
  * work come so seldom, every `apart` ns, that the gaps between them would be measured too. */
 enum { BATCH_MAX = 256 };
 #define BATCH_NS UINT64_C(1000000)
-uint32_t bucket_batch(uint64_t each, uint64_t apart);
+uint32_t bucket_batch(uint64_t each, uint64_t apart, uint64_t ns);
 
 /* The latest times in which a process had work on a GPU: disjoint and in order. */
 enum { SPANS = 16 };

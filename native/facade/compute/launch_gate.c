@@ -3,6 +3,7 @@
 #include "compute/bucket.h"
 #include "compute/launch_window.h"
 #include "compute/meters.h"
+#include "compute/signals.h"
 #include "compute/time_share.h"
 #include "cuda/context_table.h"
 #include "cuda/hooks.h"
@@ -26,6 +27,11 @@
 #define MANY_LAUNCHES 5
 #define NAP_NS UINT64_C(2000000)
 #define SHORT_NAP_NS UINT64_C(50000)
+/* Next to a container of higher priority the GPU has one batch of half a millisecond, so that it is soon free, and the
+ * next batch comes as soon as that is done. */
+#define SMALL_NS UINT64_C(500000)
+#define CLOSE_NS UINT64_C(60000)
+#define GLANCE_NS UINT64_C(10000)
 
 __thread struct lane gate_lanes[LANES] __attribute__((tls_model("initial-exec")));
 atomic_uint gate_epoch = 1;
@@ -79,12 +85,18 @@ static void close_lane(struct lane *lane)
     lane->left = 0;
 }
 
+/* How long to sleep before looking again; 0: no container of higher priority has the GPU. */
+static uint64_t priority_wait(int device, uint64_t now)
+{
+    uint64_t wait = time_share_is_closed(device, now) ? NAP_NS : signals_show_work(device, now) ? SHORT_NAP_NS : 0;
+    return wait != 0 && time_share_has_turn(device, now) ? 0 : wait;
+}
+
 static void wait_for_priority(int device, uint64_t *now)
 {
-    while (time_share_is_closed(device, *now)) {
+    for (uint64_t wait; (wait = priority_wait(device, *now)) != 0; *now = monotonic_ns()) {
         time_share_note_request(device, *now);
-        sleep_briefly(NAP_NS);
-        *now = monotonic_ns();
+        sleep_briefly(wait);
     }
 }
 
@@ -97,14 +109,27 @@ static uint32_t vary_count(uint32_t count, uint64_t now)
     return random % 8 == 0 ? 1 : count - (random >> 8) % (count / 4 + 1);
 }
 
-static uint32_t most_unfinished(const struct meter_state *state, uint32_t size)
+static uint32_t most_unfinished(const struct meter_state *state, uint32_t size, bool makes_room)
 {
     uint64_t ns = state->each * size;
     if (!state->known)
         return 1;
+    if (makes_room)
+        return 1;
+    if (facade_open()->limits.priority == 0)
+        return MAX_UNFINISHED; /* nobody waits for it to stop */
     if (size >= MANY_LAUNCHES || ns > MORE_NS / MIN_UNFINISHED)
         return MIN_UNFINISHED;
     return ns > MORE_NS / MAX_UNFINISHED ? (uint32_t)(MORE_NS / ns) : MAX_UNFINISHED;
+}
+
+/* How long to sleep while the GPU is behind. */
+static uint64_t unfinished_wait(const struct meter_state *state, uint64_t charge, bool makes_room, uint64_t now)
+{
+    if (makes_room)
+        return state->ends > now + CLOSE_NS ? state->ends - now - CLOSE_NS : GLANCE_NS;
+    /* One of the batches is likely done after a part of the time that this one will take. */
+    return charge / 4 > SHORT_NAP_NS ? charge / 4 : SHORT_NAP_NS;
 }
 
 /* Waits until the container may launch a batch, and most of what it launched before is done. Returns what was charged
@@ -116,7 +141,8 @@ static uint64_t wait_for_share(CUcontext context, int device, uint64_t apart, ui
         wait_for_priority(device, now);
         time_share_note_request(device, *now);
         struct meter_state state = meter_read(context, device, *now);
-        uint32_t count = state.known ? bucket_batch(state.each, apart) : 1;
+        bool makes_room = signals_are_heeded(device, *now);
+        uint32_t count = state.known ? bucket_batch(state.each, apart, makes_room ? SMALL_NS : BATCH_NS) : 1;
         lane->size_limit = count < lane->size_limit ? count : lane->size_limit;
         lane->size = lane->left = vary_count(lane->size_limit, *now);
         ASSERT(lane->size >= 1 && lane->size <= BATCH_MAX);
@@ -125,10 +151,9 @@ static uint64_t wait_for_share(CUcontext context, int device, uint64_t apart, ui
         lane->size = lane->left = launch_window_fit(window, *now, state.each, lane->size);
         /* Work that is late and was never measured takes long: it is charged what it has taken so far, at least. */
         uint64_t charge = state.late && !state.known ? PATIENCE_NS : state.each * lane->size, wait = 0;
-        uint32_t most = most_unfinished(&state, lane->size);
+        uint32_t most = most_unfinished(&state, lane->size, makes_room);
         if (state.unfinished >= most + state.open)
-            /* The GPU is behind. One of the batches is likely done after a part of the time that this one will take. */
-            wait = charge / 4 > SHORT_NAP_NS ? charge / 4 : SHORT_NAP_NS;
+            wait = unfinished_wait(&state, charge, makes_room, *now);
         else if ((wait = launch_window_wait(window, *now, charge)) == 0 &&
                  (wait = time_share_take(device, *now, charge)) == 0)
             return charge;

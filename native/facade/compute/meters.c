@@ -2,6 +2,7 @@
 
 #include "compute/bucket.h"
 #include "compute/estimate.h"
+#include "compute/signals.h"
 #include "compute/time_share.h"
 #include "cuda/hooks.h"
 #include "shared/assertion.h"
@@ -23,6 +24,7 @@ struct meter {
     struct batch *batches;
     struct meter_state state;
     struct estimate estimate;
+    uint64_t done_at; /* when the last batch was done */
 };
 
 struct batch {
@@ -180,6 +182,7 @@ static void settle_batch(struct meter *meter, struct batch *batch, uint64_t now)
     }
     ASSERT(span.from <= span.to);
     ASSERT(work <= span.to - span.from);
+    meter->done_at = span.to > meter->done_at ? span.to : meter->done_at;
     charged = add_work(meter, span, now, work, certain, sparse);
     time_share_correct(meter->device, now, (int64_t)(charged - batch->charged));
     if (timed || meter->state.known == false)
@@ -230,6 +233,22 @@ static void update_busy(int device, uint64_t now)
         return;
     busy_since[device] = working ? now : 0;
     time_share_note_busy(device, busy_since[device]);
+    signal_work(device, working, now);
+}
+
+/* What the batches say that the GPU has not done. They are done one after the other. */
+static void add_batches(struct meter_state *state, const struct meter *meter, uint64_t now)
+{
+    uint64_t charged = 0, begun = UINT64_MAX;
+    for (const struct batch *batch = meter->batches; batch != NULL; batch = batch->next) {
+        charged += batch->charged;
+        begun = batch->opened < begun ? batch->opened : begun;
+        if (batch->ended && batch->closed + PATIENCE_NS <= now) {
+            state->unfinished--;
+            state->late = true;
+        }
+    }
+    state->ends = charged + (begun > meter->done_at ? begun : meter->done_at);
 }
 
 struct meter_state meter_read(CUcontext context, int device, uint64_t now)
@@ -241,11 +260,7 @@ struct meter_state meter_read(CUcontext context, int device, uint64_t now)
         collect_batches(meter, now, false);
         update_busy(device, now);
         state = meter->state;
-        for (const struct batch *batch = meter->batches; batch != NULL; batch = batch->next)
-            if (batch->ended && batch->closed + PATIENCE_NS <= now) {
-                state.unfinished--;
-                state.late = true;
-            }
+        add_batches(&state, meter, now);
     }
     pthread_mutex_unlock(&lock);
     return state;

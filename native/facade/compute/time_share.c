@@ -9,6 +9,7 @@
 #include <stdatomic.h>
 
 #define UNLIKELY_REFUND_NS UINT64_C(1000000000)
+#define LONGEST_TURN_NS UINT64_C(20000000)
 #define BIN_NS UINT64_C(1000000)
 #define MAX_DEFERRED_NS UINT64_C(10000000000) /* more is no time that was measured */
 
@@ -62,6 +63,16 @@ bool time_share_is_measured(int device, uint64_t now)
 bool time_share_is_closed(int device, uint64_t now)
 {
     return LOAD(decision_for(device)->closed) != 0 && is_decided(now);
+}
+
+bool time_share_has_turn(int device, uint64_t now)
+{
+    struct lamina_usage_compute *compute = shared_compute(device);
+    uint64_t turns = LOAD(facade_open()->arbiter->lendings[device].turns), taken = LOAD(compute->turns_taken);
+    if (turns != taken && is_decided(now) && atomic_compare_exchange_strong(&compute->turns_taken, &taken, turns))
+        STORE(compute->turn_until, now + (turns & UINT32_MAX) * 1000);
+    uint64_t until = LOAD(compute->turn_until);
+    return now < until && until - now <= LONGEST_TURN_NS;
 }
 
 const _Atomic uint64_t time_share_zero_flag;

@@ -26,6 +26,10 @@ bool time_share_is_measured(int device, uint64_t now);
 /* Whether a container of higher priority has the GPU. */
 bool time_share_is_closed(int device, uint64_t now);
 
+/* Whether the container may launch for a moment although its gate is closed: a small part of the time is left to lower
+ * priorities. */
+bool time_share_has_turn(int device, uint64_t now);
+
 /* Flags that are not 0 when a launch has to pass the gate: for a GPU that is measured, and for one that is not. If the
  * flag is set but the arbiter no longer decides, so that it would stay set, a flag that is always 0 is returned. */
 extern const _Atomic uint64_t time_share_zero_flag __attribute__((visibility("hidden")));

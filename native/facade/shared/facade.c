@@ -99,6 +99,26 @@ static bool map_arbiter(const char *directory)
     return true;
 }
 
+/* Without it, neighbors of lower priority do not make room at once. */
+static bool map_signal(const char *directory)
+{
+    static struct lamina_signal no_signal;
+    char path[4096];
+    snprintf(path, sizeof path, "%s/signal", directory);
+    struct lamina_signal *found = MAP_FAILED;
+    int file = open(path, O_RDWR | O_CLOEXEC);
+    if (file >= 0 && lseek(file, 0, SEEK_END) >= (off_t)sizeof *found)
+        found = mmap(NULL, sizeof *found, PROT_READ | PROT_WRITE, MAP_SHARED, file, 0);
+    if (file >= 0)
+        close(file);
+    bool valid = found != MAP_FAILED && found->magic == LAMINA_SIGNAL_MAGIC && found->version == LAMINA_LAYOUT_VERSION;
+    facade.signal = valid ? found : &no_signal;
+    snprintf(facade.files, sizeof facade.files, "%s", directory);
+    if (!valid)
+        log_line(LOG_INFO, "%s: there is no signal; other containers do not see when this one has work", path);
+    return true;
+}
+
 static bool open_driver(const char *directory)
 {
     char path[sizeof facade.directory + 64];
@@ -120,7 +140,8 @@ static void open_once(void)
                  directory == NULL ? "LAMINA_DIR" : "LAMINA_DRIVER");
         return;
     }
-    if (!read_limits(directory) || !map_usage(directory) || !map_arbiter(directory) || !open_driver(driver))
+    if (!read_limits(directory) || !map_usage(directory) || !map_arbiter(directory) || !map_signal(directory) ||
+        !open_driver(driver))
         return;
     ASSERT(facade.driver != NULL && facade.arbiter != NULL);
     ASSERT(facade.limits.device_count <= LAMINA_MAX_DEVICES);

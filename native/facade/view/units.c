@@ -1,6 +1,7 @@
 /* Connects the units: registers what lower units call back in higher ones. */
 #include "compute/launch_gate.h"
 #include "compute/meters.h"
+#include "compute/signals.h"
 #include "cuda/context_table.h"
 #include "cuda/driver_environment.h"
 #include "cuda/fork.h"
@@ -29,6 +30,7 @@ void facade_opened(const struct facade *facade)
     on_fork(driver_usage_after_fork);
     on_fork(gate_after_fork);
     on_fork(meters_after_fork);
+    on_fork(signals_after_fork);
     on_fork(graph_records_after_fork);
     on_fork(graph_memory_after_fork);
     on_fork(hosting_after_fork);

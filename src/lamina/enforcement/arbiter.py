@@ -25,10 +25,10 @@ HUNGRY_NS = 100_000_000
 _NODES, _WEIGHTS = np.polynomial.legendre.leggauss(6)
 _S, _W = (_NODES + 1) / 2, _WEIGHTS / 2
 _SPARE, _HEADROOM = 0.05, 1.5
-_CYCLE_MS = 1000
+_TURN_US = 15_000
+"""Of which turns have the part that is left to low priorities: one and a half times as long as from one decision to the
+next, because not all of it is used."""
 _BEGINNING = 20
-_NONE = 1 << 32
-"""A lower priority than any."""
 
 
 class Tenant(Struct, frozen=True, kw_only=True):
@@ -48,13 +48,16 @@ class Tenant(Struct, frozen=True, kw_only=True):
     occupied_ns: int = 0
     gpus: int = 1
     """How many the container has."""
+    signals: bool = False
+    """It signals that it has work; see native/facade/compute/signals.h."""
     confirmed: Confirmation | None = None
 
 
 class Decision(Struct, frozen=True, kw_only=True):
     """What a container may do now. `rate` is what it may use with what is lent, as a fraction of the GPU's time;
     `blocked_ns` is for how long others lately had the GPU while it had work, which is not time that it left unused;
-    `window` is when it launches, see launch_window.h."""
+    `window` is when it launches, see launch_window.h; `heeds` are those whose signals it heeds, and `turns` a word that
+    changes when it may launch for a moment nevertheless."""
 
     closed: bool
     watched: bool
@@ -62,6 +65,8 @@ class Decision(Struct, frozen=True, kw_only=True):
     refund_ns: int
     blocked_ns: int = 0
     window: int = 0
+    heeds: tuple[str, ...] = ()
+    turns: int = 0
 
 
 def got(brief: Fractions, worked: Fractions) -> Fractions:
@@ -94,6 +99,7 @@ class Arbiter:
         self._last = 0
         self._credit = WorkCredit()
         self._windows = LaunchWindows()
+        self._turns: dict[str, int] = {}
         self._last_window: tuple[list[str], int, Fractions, Fractions, Fractions] | None = None
 
     def tick(
@@ -110,7 +116,7 @@ class Arbiter:
         ]
         found = self._got([tenant for tenant in tenants if tenant.activity.active], now)
         self._credit.charge({name: self._accounts.got(name, estimate) for name, estimate in found.items()})
-        closing = self._closing(reports, working, now)
+        first = self._may_be_first(reports, tenants, now)
         self._last = now // layout.BIN_NS
         holders = [
             AccountHolder(
@@ -124,14 +130,15 @@ class Arbiter:
             for tenant in tenants
         ]
         lent = rates(tenants, working, used, now)
-        highest = min((t.priority for t, closes in zip(tenants, closing, strict=True) if closes), default=_NONE)
-        forced = now // layout.BIN_NS % _CYCLE_MS < self._least_open * _CYCLE_MS
-        closed = [tenant.priority > highest and not forced for tenant in tenants]
-        launching = [works and not shut for works, shut in zip(working, closed, strict=True)]
+        higher = [_higher(tenant, tenants, first, working) for tenant in tenants]
+        launching = [works and not any(working[j] for j in above) for works, above in zip(working, higher, strict=True)]
+        turns = [self._turn(tenants[i].name, bool(higher[i]) and working[i], found) for i in range(len(tenants))]
         windows = self._windows.tick(now, list(_launchers(tenants, launching, lent, refunds, now)))
         return {
             tenant.name: Decision(
-                closed=closed[i],
+                closed=any(tenants[j].signals for j in higher[i][layout.HEEDED :]),
+                heeds=tuple(tenants[j].name for j in higher[i][: layout.HEEDED]),
+                turns=turns[i],
                 watched=watched,
                 rate=lent[i],
                 refund_ns=int(refunds[i].total),
@@ -141,11 +148,20 @@ class Arbiter:
             for i, (tenant, watched) in enumerate(zip(tenants, _watched(tenants), strict=True))
         }
 
-    def _closing(self, reports: Sequence[ReportedWork], working: Sequence[bool], now: int) -> list[bool]:
-        """Whose work closes the gates of lower priorities."""
+    def _turn(self, name: str, waits: bool, found: Mapping[str, TimeEstimate]) -> int:
+        """The present turn of a container. One that waits for others and got less than is left to it gets another."""
+        got_lately = self._accounts.got(name, found[name]).sum() / WINDOW if name in found else 0.0
+        if waits and got_lately < self._least_open:
+            length_us = round(self._least_open * _TURN_US)
+            self._turns[name] = ((self._turns.get(name, 0) >> 32) + 1) % (1 << 32) << 32 | length_us
+        return self._turns.get(name, 0)
+
+    def _may_be_first(self, reports: Sequence[ReportedWork], tenants: Sequence[Tenant], now: int) -> list[bool]:
+        """Whose work may come before that of lower priorities."""
         elapsed_ms = max(0, now // layout.BIN_NS - self._last) if self._last else 0
         return [
-            self._credit.closes_gates(report, works, elapsed_ms) for report, works in zip(reports, working, strict=True)
+            self._credit.may_be_first(report, tenant.signals, elapsed_ms)
+            for report, tenant in zip(reports, tenants, strict=True)
         ]
 
     def _got(self, tenants: Sequence[Tenant], now: int) -> dict[str, TimeEstimate]:
@@ -195,6 +211,12 @@ def _reports(tenants: Sequence[Tenant]) -> list[ReportedWork]:
         ReportedWork(tenant.name, tenant.activity, tenant.confirmed, tenant.share if counts else free)
         for tenant, counts in zip(tenants, limited, strict=True)
     ]
+
+
+def _higher(tenant: Tenant, tenants: Sequence[Tenant], first: Sequence[bool], working: Sequence[bool]) -> list[int]:
+    """The numbers of those that come before the tenant, those at work first."""
+    above = [j for j, other in enumerate(tenants) if other.priority < tenant.priority and first[j]]
+    return sorted(above, key=lambda j: not working[j])
 
 
 def _shown(activity: Activity) -> Fractions:

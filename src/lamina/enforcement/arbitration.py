@@ -78,6 +78,7 @@ class Arbitration:
         self._lenders: dict[str, Lender] = {}
         self._report = report
         self._failed = failed
+        self._looked = False
 
     def attend(self, folders: Iterable[Path], writing: Callable[[Path], bool] = lambda folder: True) -> None:
         """These are the containers now. One whose files are not sound is left to its own share."""
@@ -90,6 +91,8 @@ class Arbitration:
             elif gone or folder not in wanted:
                 del self._containers[folder]
                 self._calls.make([(folder, container.close)])
+        for container in self._containers.values():
+            container.neighbors.keep(self._containers)
         new = sorted(each for each in wanted - self._containers.keys() if not self._calls.is_left(each))
         opening = [(folder, partial(OpenContainer, folder, writing=writing(folder))) for folder in new]
         opened = self._calls.make(opening, lambda folder, container: self._restore(container))
@@ -119,6 +122,9 @@ class Arbitration:
         """Decides once; `now` is CLOCK_MONOTONIC in ns. Returns whether anybody worked lately."""
         groups: dict[str, list[_Member]] = {}
         working = False
+        if not self._looked:
+            self.look_at_signals()
+        self._looked = False
         self._observe(now)
         for container in self._containers.values():
             for device, tenant in enumerate(container.tenants):
@@ -138,6 +144,16 @@ class Arbitration:
                 self._failed(uuid, error)
         return working
 
+    def look_at_signals(self) -> None:
+        """See which containers signal work. Called at a moment between two decisions that none of them can predict, so
+        that they pay for what they signal; otherwise a decision looks itself."""
+        self._looked = True
+        known = list(self._containers.items())
+        calls = [(folder, container.look_at_signal) for folder, container in known]
+        for (folder, _), answer in zip(known, self._calls.make(calls, self._late()), strict=True):
+            if isinstance(answer, Exception):
+                self._leave_out(folder, answer)
+
     def _divide(self, uuid: str, members: Sequence[_Member], now: int) -> None:
         """Decide for the containers of one GPU."""
         arbiter = self._arbiters.setdefault(uuid, Arbiter(low_priority_percent=self._low_priority_percent))
@@ -146,8 +162,11 @@ class Arbitration:
             structs.replace(tenant, confirmed=self._confirm(container.folder, uuid)) for container, _, tenant in members
         ]
         decisions = arbiter.tick(now, tenants, before)
+        signals = {tenant.name: container.heeded(device) for container, device, tenant in members}
         for container, device, tenant in members:
-            container.decide(device, decisions[tenant.name], now)
+            decision = decisions[tenant.name]
+            container.heed(device, [signals[name] for name in decision.heeds])
+            container.decide(device, decision, now)
 
     def _lend(self, uuid: str, members: Sequence[_Member], now: int) -> None:
         """Lend memory of one GPU, if one of its containers may borrow."""
@@ -185,8 +204,7 @@ class Arbitration:
                 continue
             changes, reading = answer
             if changes:
-                what = " and ".join(changes)
-                self._report(folder, f"a process changed the {what} of its usage file; it is restored")
+                self._report(folder, f"a process changed {' and '.join(changes)}; it is restored")
                 self._calls.leave(folder, partial(self._restore, self._containers.pop(folder)))
             elif reading is not None:
                 read.setdefault(container.devices, []).append((container, reading))

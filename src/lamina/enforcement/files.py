@@ -1,4 +1,4 @@
-"""Writing a container's three files."""
+"""Writing a container's files."""
 
 import ctypes
 import os
@@ -14,25 +14,30 @@ from lamina.enforcement.reserve import allocate
 from lamina.enforcement.usage import new_usage, uuids_of
 from lamina.errors import BadInput, Outside
 
-LIMITS, USAGE, ARBITER = "limits", "usage", "arbiter"
+LIMITS, USAGE, ARBITER, SIGNAL = "limits", "usage", "arbiter", "signal"
+NEIGHBORS = "neighbors"
+"""A directory with the signals of other containers that this one heeds."""
 _READ_ONLY, _WRITTEN_BY_US = 0o444, 0o644
 
 
 def write_container(folder: Path, limits: Limits) -> None:
-    """Makes `limits`, `usage` and `arbiter` in the folder, each in one step.
+    """Makes the files in the folder, each in one step, and the directory for signals.
 
-    Usage and arbiter for the same GPUs stay as they are, since running processes have mapped them. Raises BadInput
-    for limits that cannot be enforced, and Outside when the file system refuses; then the old files are whole.
+    For the same GPUs all but the limits stay as they are, since running processes have mapped them. Raises BadInput for
+    limits that cannot be enforced, and Outside when the file system refuses; then the old files are whole.
     """
     content = encode(limits)
     uuids = tuple(device.uuid for device in limits.devices)
     try:
         if _uuids_in(folder / USAGE) != uuids:
+            (folder / NEIGHBORS).mkdir(exist_ok=True)
+            (folder / NEIGHBORS).chmod(0o755)
+            _replace(folder / SIGNAL, new_signal(len(uuids)), MODE, ctypes.sizeof(layout.SignalFile))
             _replace(folder / ARBITER, new_arbiter(len(uuids)), _WRITTEN_BY_US, ctypes.sizeof(layout.ArbiterFile))
             _replace(folder / USAGE, new_usage(uuids, secrets.randbits(63)), MODE, layout.usage_bytes(len(uuids)))
         _replace(folder / LIMITS, content, _READ_ONLY, len(content))
     except OSError as error:
-        raise Outside(f"cannot write limits, usage and arbiter in {folder}: {error.strerror}") from error
+        raise Outside(f"cannot write the files of a container in {folder}: {error.strerror}") from error
 
 
 def new_arbiter(devices: int) -> bytes:
@@ -42,6 +47,11 @@ def new_arbiter(devices: int) -> bytes:
             magic=layout.ARBITER_MAGIC, version=layout.VERSION, device_count=devices, made_at=time.monotonic_ns()
         )
     )
+
+
+def new_signal(devices: int) -> bytes:
+    """A signal of no work."""
+    return bytes(layout.SignalFile(magic=layout.SIGNAL_MAGIC, version=layout.VERSION, device_count=devices))
 
 
 def _uuids_in(path: Path) -> tuple[str, ...]:

@@ -1,4 +1,5 @@
-"""The bytes of `limits`, `usage` and `arbiter`, as native/include/lamina_layout.h has them; a test compares the two."""
+"""The bytes of `limits`, `usage`, `arbiter` and `signal`, as native/include/lamina_layout.h has them; a test compares
+the two."""
 
 import ctypes
 from ctypes import c_char, c_int64, c_uint8, c_uint32, c_uint64
@@ -6,6 +7,7 @@ from ctypes import c_char, c_int64, c_uint8, c_uint32, c_uint64
 LIMITS_MAGIC = int.from_bytes(b"LAMLIMIT", "little")
 USAGE_MAGIC = int.from_bytes(b"LAMUSAGE", "little")
 ARBITER_MAGIC = int.from_bytes(b"LAMAARBI", "little")
+SIGNAL_MAGIC = int.from_bytes(b"LAMSIGNL", "little")
 VERSION = 1
 MAX_DEVICES = 16
 SLOTS = 1024
@@ -13,6 +15,8 @@ SHARES = 2048
 UUID_BYTES = 48
 BINS = 128
 FIGURES = 128
+HEEDED = 8
+NEIGHBOR_BITS, NEIGHBOR_DEVICE_BITS = 24, 8
 BIN_NS = 1_000_000
 BIN_SHIFT = 28
 BRIEF_SHIFT = 16
@@ -112,7 +116,10 @@ class UsageCompute(ctypes.Structure):
         ("used_at", c_uint64),
         ("launch_ns", c_uint64),
         ("occupied_ns", c_uint64),
-        ("reserved", c_uint64 * 7),
+        ("pause_ns", c_uint64),
+        ("turns_taken", c_uint64),
+        ("turn_until", c_uint64),
+        ("reserved", c_uint64 * 4),
         ("bins", c_uint64 * BINS),
     )
 
@@ -188,7 +195,8 @@ class LendingRecord(ctypes.Structure):
         ("host_bytes", c_uint64),
         ("neighbors_borrow", c_uint64),
         ("window", c_uint64),
-        ("reserved", c_uint64 * 3),
+        ("turns", c_uint64),
+        ("reserved", c_uint64 * 2),
     )
 
 
@@ -196,6 +204,12 @@ class Figures(ctypes.Structure):
     """What the processes of the first slots use of one device by the driver's figures."""
 
     _fields_ = (("slots", c_uint64 * FIGURES),)
+
+
+class Heeded(ctypes.Structure):
+    """Whose signals the container heeds on one device."""
+
+    _fields_ = (("signals", c_uint64 * HEEDED),)
 
 
 class ArbiterFile(ctypes.Structure):
@@ -212,12 +226,25 @@ class ArbiterFile(ctypes.Structure):
         ("devices", DecisionRecord * MAX_DEVICES),
         ("figures", Figures * MAX_DEVICES),
         ("lendings", LendingRecord * MAX_DEVICES),
+        ("heeded", Heeded * MAX_DEVICES),
+    )
+
+
+class SignalFile(ctypes.Structure):
+    """The whole of `signal`."""
+
+    _fields_ = (
+        ("magic", c_uint64),
+        ("version", c_uint32),
+        ("device_count", c_uint32),
+        ("reserved", c_uint64 * 6),
+        ("working", c_uint32 * MAX_DEVICES),
     )
 
 
 STRUCTURES: tuple[type[ctypes.Structure], ...] = (
     LimitRecord, LimitsFile, SlotCompute, SlotDevice, Slot, UsageCompute, UsageDevice, ShareRecord, UsageFile,
-    DecisionRecord, LendingRecord, Figures, ArbiterFile,
+    DecisionRecord, LendingRecord, Figures, Heeded, ArbiterFile, SignalFile,
 )  # fmt: skip
 
 

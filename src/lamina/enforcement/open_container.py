@@ -1,7 +1,7 @@
 """One container's files, held open by the arbiter.
 
-The arbiter file belongs to the arbiter and containers only read it, so it is mapped; the usage file belongs to its
-tenants, who may cut it off at any time, so it is read.
+The arbiter file belongs to the arbiter and containers only read it, so it is mapped; the usage and signal files belong
+to its tenants, who may cut them off at any time, so they are read.
 """
 
 import ctypes
@@ -15,10 +15,11 @@ from lamina.enforcement import layout
 from lamina.enforcement.activity import Activity, Reading, slots_read
 from lamina.enforcement.arbiter import RECENT_NS, Decision, Tenant
 from lamina.enforcement.container_files import open_file
-from lamina.enforcement.files import ARBITER, LIMITS, USAGE
+from lamina.enforcement.files import ARBITER, LIMITS, SIGNAL, USAGE
 from lamina.enforcement.limits import Limits, read_limits
 from lamina.enforcement.live_limits import guarantee, resize
 from lamina.enforcement.memory_loans import Lending
+from lamina.enforcement.neighbors import Heeded, Neighbors
 from lamina.enforcement.open_usage import OpenUsage
 from lamina.enforcement.usage_arrays import head_bytes, held, hosted
 from lamina.errors import BadInput
@@ -28,6 +29,7 @@ ASK_NS = 60_000_000_000
 """How often a container whose time is not measured is asked whether it uses a GPU."""
 _LAUNCH_NS = layout.UsageDevice.compute.offset + layout.UsageCompute.launch_ns.offset
 _OCCUPIED_NS = layout.UsageDevice.compute.offset + layout.UsageCompute.occupied_ns.offset
+_PAUSE_NS = layout.UsageDevice.compute.offset + layout.UsageCompute.pause_ns.offset
 _USED_AT = layout.UsageDevice.compute.offset + layout.UsageCompute.used_at.offset
 
 
@@ -47,13 +49,21 @@ class OpenContainer:
         self._lent: dict[int, Lending] = {}
         self._mapped: mmap.mmap | None = None
         self._decisions: layout.ArbiterFile | None = None
-        self._usage = OpenUsage(folder / USAGE, len(self.limits.devices))
+        self._working: Sequence[int] = (0,) * layout.MAX_DEVICES
+        self.neighbors = Neighbors(folder)
+        self._usage = OpenUsage(folder / USAGE, layout.usage_bytes(len(self.limits.devices)))
+        try:
+            self._signal = OpenUsage(folder / SIGNAL, ctypes.sizeof(layout.SignalFile))
+        except OSError:
+            self._usage.close()
+            raise
         try:
             if writing:
                 self._usage.take_over()
+                self._signal.take_over()
                 self._map(folder / ARBITER)
         except (OSError, ValueError):
-            self._usage.close()
+            self.close()
             raise
 
     def is_outdated(self) -> bool:
@@ -72,12 +82,15 @@ class OpenContainer:
             guarantee(self._decisions.lendings[place], limit)
 
     def changes(self) -> tuple[str, ...]:
-        """What its tenants have changed of the usage file that is to be restored here."""
-        return () if self._decisions is None else self._usage.changes()
+        """What its tenants have changed of their files that is to be restored here."""
+        if self._decisions is None:
+            return ()
+        changed = ((USAGE, self._usage.changes()), (SIGNAL, self._signal.changes()))
+        return tuple(f"the {' and '.join(what)} of its {name} file" for name, what in changed if what)
 
     def restore(self) -> bool:
         """Undo that. Returns whether there was something."""
-        return self._decisions is not None and self._usage.restore()
+        return self._decisions is not None and any([self._usage.restore(), self._signal.restore()])
 
     @property
     def devices(self) -> int:
@@ -99,6 +112,11 @@ class OpenContainer:
         self._before = head, slots
         return Reading(head, slots)
 
+    def look_at_signal(self) -> None:
+        """Read whether it signals work now. Where it is cut off it signals none."""
+        size = ctypes.sizeof(layout.SignalFile)
+        self._working = layout.SignalFile.from_buffer_copy(self._signal.read(size, 0).ljust(size, b"\0")).working
+
     def observe(self, activities: Sequence[Activity], now: int) -> None:
         """What was read comes to these activities, one on each of its GPUs."""
         self.tenants = [
@@ -112,16 +130,38 @@ class OpenContainer:
                 launch_ns=self._word(device, _LAUNCH_NS),
                 occupied_ns=self._word(device, _OCCUPIED_NS),
                 gpus=self.devices,
+                signals=self._working[device] != 0,
             )
             for device, (limit, activity) in enumerate(zip(self.limits.devices, activities, strict=True))
         ]
+        self._clear_signals(activities, now)
         lately = any(one.active or one.asked_at + RECENT_NS > now for one in activities)
         self._resting = not lately
+
+    def _clear_signals(self, activities: Sequence[Activity], now: int) -> None:
+        """A process that was killed has left its bit: no process has work now."""
+        for device, activity in enumerate(activities):
+            if self._working[device] and not activity.busy and activity.asked_at + RECENT_NS < now and self._decisions:
+                self._signal.write(bytes(4), layout.SignalFile.working.offset + 4 * device)
 
     def _word(self, device: int, offset: int) -> int:
         """A word of its usage file about one of its GPUs, as it was last read."""
         place = layout.UsageFile.devices.offset + device * ctypes.sizeof(layout.UsageDevice) + offset
         return int.from_bytes(self._before[0][place : place + 8], "little")
+
+    def heed(self, device: int, heeded: Sequence[Heeded]) -> None:
+        """Let the work of these come first on one of its GPUs."""
+        if self._decisions is None:
+            return
+        words = self.neighbors.words(heeded)
+        record = self._decisions.heeded[device].signals
+        for place, word in enumerate((words + [0] * layout.HEEDED)[: layout.HEEDED]):
+            if record[place] != word:
+                record[place] = word
+
+    def heeded(self, device: int) -> Heeded:
+        """For others that are to let its work come first."""
+        return Heeded(self.folder, device, self._word(device, _PAUSE_NS))
 
     @property
     def fresh(self) -> bool:
@@ -203,12 +243,14 @@ class OpenContainer:
             word.refund_ns = decision.refund_ns
             word.blocked_ns = decision.blocked_ns
             self._decisions.lendings[device].window = decision.window
+            self._decisions.lendings[device].turns = decision.turns
         attention = decision.closed or decision.watched or self._moves(device) or self._asks(device, now)
         self._decisions.devices[device].attention = int(attention)
         self._decisions.heartbeat = now
 
     def close(self) -> None:
         self._usage.close()
+        self._signal.close()
         self._decisions = None
         self._mapped = None
 

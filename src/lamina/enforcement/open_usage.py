@@ -1,4 +1,5 @@
-"""A container's usage file as its node's agent has it: opened once, kept open, and kept as it was made.
+"""A file that a container writes, `usage` or `signal`, as its node's agent has it: opened once, kept open, and kept as
+it was made.
 
 Its tenants may write anything into it, change its size, mode and owner, and take a lease on it. While it is open for
 writing the kernel grants no lease on it and executes it for no one.
@@ -14,7 +15,6 @@ import struct
 from contextlib import suppress
 from pathlib import Path
 
-from lamina.enforcement import layout
 from lamina.enforcement.container_files import open_file
 from lamina.errors import BadInput
 
@@ -28,8 +28,8 @@ MODE = 0o666
 class OpenUsage:
     """The open file. Every call raises OSError."""
 
-    def __init__(self, path: Path, devices: int) -> None:
-        self._size = layout.usage_bytes(devices)
+    def __init__(self, path: Path, size: int) -> None:
+        self._name, self._size = path.name, size
         self._file = open_file(path, os.O_RDWR)
         found = os.fstat(self._file)
         self._owner = found.st_uid
@@ -37,6 +37,9 @@ class OpenUsage:
 
     def read(self, size: int, offset: int) -> bytes:
         return os.pread(self._file, size, offset)
+
+    def write(self, content: bytes, offset: int) -> None:
+        os.pwrite(self._file, content, offset)
 
     def take_over(self) -> None:
         """Make the file OWNER's, whatever its tenants have made of it before it was opened."""
@@ -51,7 +54,7 @@ class OpenUsage:
         """
         found = os.fstat(self._file)
         if found.st_size < self._size:
-            raise BadInput("a process has cut off its usage file")
+            raise BadInput(f"a process has cut off its {self._name} file")
         same = {
             "size": found.st_size == self._size,
             "owner": found.st_uid == self._owner,

@@ -30,8 +30,8 @@ GATE_CREDIT_MS = 2000.0
 RESERVE_MS = 150.0
 """A container with less credit than this is believed in part, and hidden work counts in full when there is more of it
 than this, so that neither begins suddenly."""
-GATES_PER_WORK = 50.0
-"""How long a ms of confirmed work closes gates: as long as the pause that still counts as work, see RECENT_NS."""
+GATES_PER_WORK = 8.0
+"""For how long a container with a ms of confirmed work may signal work: others of its priority have the GPU too."""
 
 
 class Trust(Struct, frozen=True, kw_only=True):
@@ -82,7 +82,7 @@ class ReportedWork(Struct, frozen=True):
         """Likewise for closing gates. Work that the driver cannot confirm closes none."""
         if self.confirmed is None:
             return 1.0
-        return min(1.0, (self.confirmed.work or 0.0) * GATES_PER_WORK)
+        return (self.confirmed.work or 0.0) * GATES_PER_WORK
 
     @property
     def is_there(self) -> bool:
@@ -127,13 +127,13 @@ class WorkCredit:
         self._forget_rows(known[:_MAX_AT_WORK].max(axis=(0, 2), initial=0).tolist())
         return [found.get(report.name, report.activity) for report in reports]
 
-    def closes_gates(self, report: ReportedWork, works: bool, elapsed_ms: float) -> bool:
-        """Whether a container that reports work closes the gates of lower priorities."""
-        if not works or not report.is_there:
-            return False
+    def may_be_first(self, report: ReportedWork, signals: bool, elapsed_ms: float) -> bool:
+        """Whether the work of a container may come before that of lower priorities. Credit is spent while it signals
+        work."""
         left = self._gates[report.name]
-        self._gates[report.name] = max(0.0, left - elapsed_ms)
-        return left > 0
+        if signals:
+            self._gates[report.name] = max(0.0, left - elapsed_ms)
+        return report.is_there and left > 0
 
     def charge(self, real: Mapping[str, Fractions]) -> None:
         """Pay for what the believed reports gave each container. What shrinks is paid back, because then its neighbors

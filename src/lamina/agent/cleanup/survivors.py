@@ -18,11 +18,12 @@ from collections.abc import Callable, Iterable, Mapping, Set
 from contextlib import suppress
 from pathlib import Path
 
-from lamina.agent.containers.paths import USAGE, folder_name
+from lamina.agent.containers.paths import folder_name
 from lamina.agent.context import NodeContext
 from lamina.agent.inventory.native_devices import all_native
 from lamina.agent.state.holdings import Bound, Holding
 from lamina.core.survivors import MAX_SURVIVORS, Survivor
+from lamina.enforcement.files import USAGE
 from lamina.enforcement.open_usage import is_in_use
 from lamina.errors import Outside
 from lamina.ports import cgroups

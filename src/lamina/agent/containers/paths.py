@@ -20,6 +20,7 @@ from lamina.core.grants import ContainerGrant, Share
 from lamina.core.quantities import MIB
 from lamina.enforcement import DeviceLimit, Limits, write_container
 from lamina.enforcement.facade_copy import fitted_to
+from lamina.enforcement.files import ARBITER, LIMITS, NEIGHBORS, SIGNAL, USAGE
 from lamina.errors import NotYet, Outside
 from lamina.ports.files import Files
 
@@ -92,7 +93,6 @@ def remove_unused(current: FacadeLibraries, specs: Path, files: Files) -> None:
             files.remove_tree(root / version)
 
 
-LIMITS, USAGE, ARBITER = "limits", "usage", "arbiter"
 _SAFE = re.compile(r"[A-Za-z0-9][A-Za-z0-9.-]{0,252}")
 
 
@@ -111,6 +111,8 @@ def limited_mounts(folder: Path, driver: Path, libraries: FacadeLibraries) -> tu
         Mount(folder / LIMITS, f"/run/lamina/{LIMITS}"),
         Mount(folder / USAGE, f"/run/lamina/{USAGE}", writable=True),
         Mount(folder / ARBITER, f"/run/lamina/{ARBITER}"),
+        Mount(folder / SIGNAL, f"/run/lamina/{SIGNAL}", writable=True),
+        Mount(folder / NEIGHBORS, f"/run/lamina/{NEIGHBORS}"),
         Mount(driver, "/run/lamina-driver", executable=True),
         *libraries.mounts(),
     )

@@ -10,6 +10,7 @@ between.
 """
 
 import asyncio
+import random
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from pathlib import Path
 
@@ -198,7 +199,10 @@ class ArbitrationLoop:
                 busy = arbitration.tick(int(now * 1e9))
                 figures.answer_requests(arbitration)
                 took = self._clock.monotonic() - now
-                await self._clock.sleep(max(BUSY_S if busy else IDLE_S, REST * took))
+                pause = max(BUSY_S if busy else IDLE_S, REST * took)
+                await self._clock.sleep(look := pause * random.random())
+                arbitration.look_at_signals()
+                await self._clock.sleep(pause - look)
         finally:
             figures.close()
             arbitration.close()

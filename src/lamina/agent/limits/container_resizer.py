@@ -11,7 +11,7 @@ from functools import partial
 
 from msgspec import structs
 
-from lamina.agent.containers.paths import LIMITS, folder_name
+from lamina.agent.containers.paths import folder_name
 from lamina.agent.context import NodeContext
 from lamina.agent.limits.driver_reports import ProcessOwners
 from lamina.agent.state.holdings import Bound
@@ -19,6 +19,7 @@ from lamina.core.grants import ContainerGrant
 from lamina.core.quantities import MIB
 from lamina.core.sizes import MAX_APPLIED, AppliedSize, raised, size_of, usable
 from lamina.enforcement import Limits, read_limits
+from lamina.enforcement.files import LIMITS
 from lamina.enforcement.live_limits import MemoryHeld, resize_container
 from lamina.errors import LaminaError
 from lamina.ports.polling import FailureLog, poll

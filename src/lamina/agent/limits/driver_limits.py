@@ -10,10 +10,11 @@ import logging
 from collections.abc import Callable, Mapping
 from pathlib import Path
 
-from lamina.agent.containers.paths import LIMITS, folder_name
+from lamina.agent.containers.paths import folder_name
 from lamina.agent.context import NodeContext
 from lamina.agent.state.holdings import Bound
 from lamina.enforcement import Limits, read_limits
+from lamina.enforcement.files import LIMITS
 from lamina.errors import LaminaError, Outside
 from lamina.ports import cgroups
 from lamina.ports.polling import FailureLog, poll

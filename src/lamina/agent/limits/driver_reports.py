@@ -17,11 +17,12 @@ from contextlib import suppress
 from pathlib import Path
 from typing import NamedTuple
 
-from lamina.agent.containers.paths import USAGE, folder_name, pod_uid_of
+from lamina.agent.containers.paths import folder_name, pod_uid_of
 from lamina.agent.context import NodeContext
 from lamina.agent.state.holdings import Bound
 from lamina.core.gpu_facts import Mode
 from lamina.enforcement.driver_figures import UNCONFIRMED, Confirmation
+from lamina.enforcement.files import USAGE
 from lamina.errors import Outside
 from lamina.ports import cgroups
 from lamina.ports.host import Host

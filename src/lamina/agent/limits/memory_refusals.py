@@ -12,11 +12,12 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import NamedTuple
 
-from lamina.agent.containers.paths import LIMITS, USAGE, folder_name
+from lamina.agent.containers.paths import folder_name
 from lamina.agent.context import NodeContext
 from lamina.agent.state.holdings import Bound
 from lamina.core.quantities import MIB
 from lamina.enforcement import read_limits, read_usage
+from lamina.enforcement.files import LIMITS, USAGE
 from lamina.errors import BadInput, LaminaError
 from lamina.ports.kube import PODS, RESOURCE_CLAIMS
 

@@ -17,7 +17,7 @@ from typing import NamedTuple
 
 import msgspec
 
-from lamina.agent.containers.paths import ARBITER, LIMITS, USAGE, HostPaths, folder_name
+from lamina.agent.containers.paths import HostPaths, folder_name
 from lamina.agent.context import NodeContext
 from lamina.agent.inventory.offer_store import NodeOfferStore
 from lamina.agent.state.gpu_health import ObservedGpu
@@ -27,6 +27,7 @@ from lamina.core.mps import MpsDaemon
 from lamina.core.quantities import MIB
 from lamina.dialects.samples import Enforcer, MigSample, ShareSample
 from lamina.enforcement import DeviceLimit, Usage, read_limits, read_usage
+from lamina.enforcement.files import ARBITER, LIMITS, USAGE
 from lamina.enforcement.launch_windows import read_window_lengths
 from lamina.enforcement.layout import KINDS
 from lamina.errors import LaminaError, Outside

@@ -15,7 +15,7 @@ from typing import NamedTuple
 from msgspec import structs
 
 from lamina.agent.containers import cdi
-from lamina.agent.containers.paths import LIMITS, USAGE, folder_name, remove_unused
+from lamina.agent.containers.paths import folder_name, remove_unused
 from lamina.agent.context import NodeContext
 from lamina.agent.inventory import usage
 from lamina.agent.inventory.offer_store import NodeOfferStore
@@ -31,6 +31,7 @@ from lamina.dra.claims import AllocatedClaim, ClaimedDevice
 from lamina.dra.names import base_request, cdi_name
 from lamina.dra.offers import OfferedDevice
 from lamina.dra.shares import require_room
+from lamina.enforcement.files import LIMITS, USAGE
 from lamina.enforcement.open_usage import is_in_use
 from lamina.errors import NotYet, Outside
 
