@@ -44,12 +44,19 @@ class Table:
         self._runs = runs
         self.over: dict[str, list[float]] = {}
         self.control: list[float] = []
+        self.plain: list[float] = []
+        self.first: list[tuple[Cell, Compared]] = []
+        """Where requests have the higher priority."""
 
     def add(self, cell: Cell) -> None:
         """All modes; and as a null control plain time slicing with slices that are longer than a request."""
         plain = self._show(cell, PLAIN)
+        self.plain.append(plain.p99)
         for mode in modes(cell.neighbors):
-            self.over.setdefault(mode.name, []).append(self._show(cell, mode).p99 / plain.p99)
+            found = self._show(cell, mode)
+            self.over.setdefault(mode.name, []).append(found.p99 / plain.p99)
+            if mode.name == "priority":
+                self.first.append((cell, found))
         longer = structs.replace(cell, slice_us=LONG_SLICES * cell.slice_us)
         self.control.append(self._runs.compare(longer, PLAIN).p99 / plain.p99)
 
@@ -61,7 +68,7 @@ class Table:
         return found
 
 
-def all_modes(report: Report, runs: Runs, name: str, cells: Iterable[Cell]) -> None:
+def all_modes(report: Report, runs: Runs, name: str, cells: Iterable[Cell]) -> Table:
     """By mode, the worst of the cells."""
     table = Table(runs)
     for cell in cells:
@@ -69,6 +76,16 @@ def all_modes(report: Report, runs: Runs, name: str, cells: Iterable[Cell]) -> N
     for mode, ratios in table.over.items():
         report.add(f"{name}-{mode}", "times", ours=max(ratios))
     report.control(f"{name}-none", "times", ours=max(table.control))
+    return table
+
+
+def latency_class(report: Report, table: Table) -> None:
+    """What requests with the higher priority take over those alone, and what is left of the neighbor's speed. Without
+    limits, as a null control, they take longer."""
+    report.add("class-p99", "times", ours=max(found.p99 for _, found in table.first))
+    for name, load in (("class-neighbor-often", 0.5), ("class-neighbor-seldom", 0.1)):
+        report.add(name, "of its speed", ours=min(found.speed for cell, found in table.first if cell.load == load))
+    report.control("class-p99", "times", ours=max(table.plain))
 
 
 def main() -> int:
@@ -85,7 +102,7 @@ def main() -> int:
         if "modes" in parts:
             all_modes(report, runs, "modes", chosen(options.every))
         if "goals" in parts:
-            all_modes(report, runs, "goals", goals())
+            latency_class(report, all_modes(report, runs, "goals", goals()))
         if "clock" in parts:
             all_modes(report, Runs(Path(name), options.hurry, virtual=False), "clock", goals()[-1:])
     return report.finish(options.json, html=options.html)

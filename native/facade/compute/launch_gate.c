@@ -27,9 +27,9 @@
 #define MANY_LAUNCHES 5
 #define NAP_NS UINT64_C(2000000)
 #define SHORT_NAP_NS UINT64_C(50000)
-/* Next to a container of higher priority the GPU has one batch of half a millisecond, so that it is soon free, and the
- * next batch comes as soon as that is done. */
-#define SMALL_NS UINT64_C(500000)
+/* Next to a container of higher priority the GPU has one batch of less than a millisecond, so that it is soon free, and
+ * the next batch comes as soon as that is done. */
+#define SMALL_NS UINT64_C(700000)
 #define CLOSE_NS UINT64_C(60000)
 #define GLANCE_NS UINT64_C(10000)
 

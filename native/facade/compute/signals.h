@@ -6,7 +6,7 @@
  * word is not read: the kernel is asked whether it is 0. A killed process leaves its bit, until the agent finds that no
  * process has work.
  *
- * Example: a request begins while a neighbor's batch of 0.5 ms is on the GPU. The request's first launch sets the bit.
+ * Example: a request begins while a neighbor's batch of 0.7 ms is on the GPU. The request's first launch sets the bit.
  * The neighbor's next batch waits. The GPU finishes the one that it has, and works for the request alone. When the
  * program has waited for the request, the bit is cleared, and 0.1 ms later the neighbor launches again. */
 #ifndef LAMINA_SIGNALS_H
