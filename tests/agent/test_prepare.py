@@ -22,6 +22,8 @@ async def test_a_quota_container_gets_its_limits_the_facade_and_its_gpu(node: No
         "/run/lamina/limits": (str(folder / "limits"), "ro"),
         "/run/lamina/usage": (str(folder / "usage"), "rw"),
         "/run/lamina/arbiter": (str(folder / "arbiter"), "ro"),
+        "/run/lamina/signal": (str(folder / "signal"), "rw"),
+        "/run/lamina/neighbors": (str(folder / "neighbors"), "ro"),
         "/run/lamina-driver": (str(node.places.driver), "ro"),
         "/usr/local/lamina/1/libcuda.so.1": (str(node.places.libraries.folder / "libcuda.so.1"), "ro"),
         "/usr/local/lamina/1/libcuda.so": (str(node.places.libraries.folder / "libcuda.so"), "ro"),
