@@ -8,7 +8,7 @@ import pytest
 
 from lamina.enforcement import DeviceLimit, Limits, layout, write_container
 from lamina.enforcement.arbitration import Arbitration
-from lamina.enforcement.neighbors import MOST_PAUSE_NS, Heeded, Neighbors
+from lamina.enforcement.neighbors import MOST_PAUSE_NS, HeededNeighbor, Neighbors
 from tests.enforcement.gpu_uuids import UUID
 from tests.enforcement.leases import lease
 from tests.waiting import wait_until
@@ -75,14 +75,14 @@ def test_an_agent_that_starts_again_removes_the_links_of_the_one_before(tmp_path
 @pytest.mark.parametrize("pause_ns", [0, 999, 1000, MOST_PAUSE_NS, MOST_PAUSE_NS + 1, (1 << 64) - 1])
 def test_a_pause_is_bounded_whatever_a_container_says(tmp_path: Path, pause_ns: int) -> None:
     low, high = made(tmp_path, "low"), made(tmp_path, "high")
-    (word,) = Neighbors(low).words([Heeded(high, 15, pause_ns)])
+    (word,) = Neighbors(low).words([HeededNeighbor(high, 15, pause_ns)])
     assert word >> 32 == min(pause_ns, MOST_PAUSE_NS) // 1000
     assert word >> 24 & 0xFF == 15
 
 
 def test_no_more_are_heeded_than_there_are_words(tmp_path: Path) -> None:
     low = made(tmp_path, "low")
-    others = [Heeded(made(tmp_path, f"high{number}"), 0, 0) for number in range(layout.HEEDED + 2)]
+    others = [HeededNeighbor(made(tmp_path, f"high{number}"), 0, 0) for number in range(layout.HEEDED + 2)]
     assert len(Neighbors(low).words(others)) == layout.HEEDED
 
 
@@ -93,7 +93,7 @@ def test_a_signal_that_cannot_be_linked_is_left_out(tmp_path: Path, kind: str) -
         (low / "neighbors").rmdir()
     else:
         (high / "signal").unlink()
-    assert Neighbors(low).words([Heeded(high, 0, 0)]) == []
+    assert Neighbors(low).words([HeededNeighbor(high, 0, 0)]) == []
 
 
 def test_the_bits_of_a_killed_process_are_cleared(tmp_path: Path) -> None:

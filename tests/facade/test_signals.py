@@ -14,7 +14,7 @@ import pytest
 
 from lamina.enforcement import layout
 from tests.enforcement.leases import lease
-from tests.facade.test_arbitrated import ArbitratedMachine, decided, gains
+from tests.facade.arbitrated import ArbitratedMachine, decided, gains
 from tests.waiting import wait_until
 
 NAME = 7

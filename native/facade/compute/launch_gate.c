@@ -88,7 +88,9 @@ static void close_lane(struct lane *lane)
 /* How long to sleep before looking again; 0: no container of higher priority has the GPU. */
 static uint64_t priority_wait(int device, uint64_t now)
 {
-    uint64_t wait = time_share_is_closed(device, now) ? NAP_NS : signals_show_work(device, now) ? SHORT_NAP_NS : 0;
+    uint64_t wait = signals_show_work(device, now) ? SHORT_NAP_NS : 0;
+    if (time_share_is_closed(device, now))
+        wait = NAP_NS;
     return wait != 0 && time_share_has_turn(device, now) ? 0 : wait;
 }
 
@@ -117,7 +119,7 @@ static uint32_t most_unfinished(const struct meter_state *state, uint32_t size, 
     if (makes_room)
         return 1;
     if (facade_open()->limits.priority == 0)
-        return MAX_UNFINISHED; /* nobody waits for it to stop */
+        return MAX_UNFINISHED; /* no one waits for it to stop */
     if (size >= MANY_LAUNCHES || ns > MORE_NS / MIN_UNFINISHED)
         return MIN_UNFINISHED;
     return ns > MORE_NS / MAX_UNFINISHED ? (uint32_t)(MORE_NS / ns) : MAX_UNFINISHED;
@@ -142,7 +144,8 @@ static uint64_t wait_for_share(CUcontext context, int device, uint64_t apart, ui
         time_share_note_request(device, *now);
         struct meter_state state = meter_read(context, device, *now);
         bool makes_room = signals_are_heeded(device, *now);
-        uint32_t count = state.known ? bucket_batch(state.each, apart, makes_room ? SMALL_NS : BATCH_NS) : 1;
+        uint64_t fill = makes_room ? SMALL_NS : BATCH_NS;
+        uint32_t count = state.known ? bucket_batch(state.each, apart, fill) : 1;
         lane->size_limit = count < lane->size_limit ? count : lane->size_limit;
         lane->size = lane->left = vary_count(lane->size_limit, *now);
         ASSERT(lane->size >= 1 && lane->size <= BATCH_MAX);

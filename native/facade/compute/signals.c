@@ -46,10 +46,15 @@ static void learn_pause(int device, uint64_t ns)
 {
     enum { SURE = 16 };
     bool within = ns <= LONGEST_PAUSE_NS;
-    if (within)
+    if (within && own[device].pause_ns == 0)
+        own[device].pause_ns = ns;
+    else if (within)
         own[device].pause_ns = own[device].pause_ns - own[device].pause_ns / 8 + ns / 8;
     own[device].within += within ? 1 : -1;
-    own[device].within = own[device].within > SURE ? SURE : own[device].within < -SURE ? -SURE : own[device].within;
+    if (own[device].within > SURE)
+        own[device].within = SURE;
+    if (own[device].within < -SURE)
+        own[device].within = -SURE;
     uint64_t pause = own[device].within > 0 ? 2 * own[device].pause_ns : 0;
     struct lamina_usage_compute *compute = &facade_open()->account.usage->devices[device].compute;
     /* Relaxed: a number by itself. */
@@ -106,7 +111,7 @@ static void follow(struct neighbor *neighbor, uint64_t name)
     *neighbor = (struct neighbor){.name = name, .signal = map_neighbor(name)};
 }
 
-/* Moves nobody from the word to another one, if the word is 0. */
+/* Moves no waiting thread from the word to another one, if the word is 0. */
 static bool is_zero(const _Atomic uint32_t *word)
 {
     static uint32_t none;

@@ -11,7 +11,7 @@ struct facade {
     struct lamina_limits limits; /* a private copy, read once */
     struct account account;
     const struct lamina_arbiter *arbiter; /* all zeros when there is none */
-    struct lamina_signal *signal;         /* one that nobody sees when there is none */
+    struct lamina_signal *signal;         /* one that no neighbor sees when there is none */
     char files[4096];                     /* where all of these are */
     char usage_path[4096];                /* of the usage file; the account refers to it */
     char directory[4096];                 /* where the real libraries are */

@@ -22,7 +22,7 @@ _DEVICE = layout.NEIGHBOR_BITS
 _PAUSE = _DEVICE + layout.NEIGHBOR_DEVICE_BITS
 
 
-class Heeded(Struct, frozen=True):
+class HeededNeighbor(Struct, frozen=True):
     """A container on a GPU whose work comes first: its folder, which of its GPUs that is, and how long it pauses."""
 
     folder: Path
@@ -40,7 +40,7 @@ class Neighbors:
             for link in list(self._folder.iterdir()):
                 link.unlink()
 
-    def words(self, heeded: Sequence[Heeded]) -> list[int]:
+    def words(self, heeded: Sequence[HeededNeighbor]) -> list[int]:
         """The words for `struct lamina_heeded`. One whose signal cannot be linked is left out."""
         found = [_word(self._number(each.folder), each) for each in heeded]
         return [word for word in found if word][: layout.HEEDED]
@@ -63,7 +63,7 @@ class Neighbors:
         return self._numbers[folder]
 
 
-def _word(number: int, heeded: Heeded) -> int:
+def _word(number: int, heeded: HeededNeighbor) -> int:
     if number == 0:
         return 0
     pause_us = min(heeded.pause_ns, MOST_PAUSE_NS) // 1000

@@ -19,7 +19,7 @@ from lamina.enforcement.files import ARBITER, LIMITS, SIGNAL, USAGE
 from lamina.enforcement.limits import Limits, read_limits
 from lamina.enforcement.live_limits import guarantee, resize
 from lamina.enforcement.memory_loans import Lending
-from lamina.enforcement.neighbors import Heeded, Neighbors
+from lamina.enforcement.neighbors import HeededNeighbor, Neighbors
 from lamina.enforcement.open_usage import OpenUsage
 from lamina.enforcement.usage_arrays import head_bytes, held, hosted
 from lamina.errors import BadInput
@@ -149,7 +149,7 @@ class OpenContainer:
         place = layout.UsageFile.devices.offset + device * ctypes.sizeof(layout.UsageDevice) + offset
         return int.from_bytes(self._before[0][place : place + 8], "little")
 
-    def heed(self, device: int, heeded: Sequence[Heeded]) -> None:
+    def heed(self, device: int, heeded: Sequence[HeededNeighbor]) -> None:
         """Let the work of these come first on one of its GPUs."""
         if self._decisions is None:
             return
@@ -159,9 +159,9 @@ class OpenContainer:
             if record[place] != word:
                 record[place] = word
 
-    def heeded(self, device: int) -> Heeded:
+    def heeded(self, device: int) -> HeededNeighbor:
         """For others that are to let its work come first."""
-        return Heeded(self.folder, device, self._word(device, _PAUSE_NS))
+        return HeededNeighbor(self.folder, device, self._word(device, _PAUSE_NS))
 
     @property
     def fresh(self) -> bool:
