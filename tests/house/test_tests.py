@@ -53,7 +53,7 @@ def test_what_needs_root_says_so_by_its_mark() -> None:
 SLEEPS = {
     "tests/waiting.py": "the only loops that ask again: for processes, threads and sockets",
     "tests/enforcement/test_run.py": "a signal at each moment of a start",
-    "tests/facade/test_arbitrated.py": "parts of a GPU's time, over a window of real time",
+    "tests/facade/arbitrated.py": "parts of a GPU's time, over a window of real time",
     "tests/scenarios/gpu_time.py": "parts of a GPU's time, over a window of real time",
     "tests/simgpu/test_mps.py": "the utilization of the last second",
     "tests/simgpu/test_timeline.py": "parts of a GPU's time, over a window of real time",
