@@ -7,9 +7,10 @@ import yaml
 
 from lamina.install.names import PART_OF
 from lamina.operations.installed import installation_record
-from lamina.ports.kube import CLUSTER_ROLE_BINDINGS, CONFIG_MAPS, NAMESPACES, Object
+from lamina.ports.kube import CLUSTER_ROLE_BINDINGS, CONFIG_MAPS, INVENTORIES, NAMESPACES, NODES, Object
 from lamina.ports.kube.errors import Refused
 from tests.cli.commands import IMAGE, Commands, VersionedKube
+from tests.worlds.objects import gpus, inventory_object
 
 OWN = "sharing: {slots: 7}\napiVersion: lamina.dev/v1alpha1\nkind: Configuration\n"
 LABELED: dict[str, Any] = {"labels": dict(PART_OF)}
@@ -61,6 +62,39 @@ async def test_who_may_not_read_the_record_is_told_what_is_assumed(monkeypatch: 
     assert named.output.startswith("# ConfigMap gpu-sharing/lamina")
     monkeypatch.setenv("LAMINA_NAMESPACE", "gpu-sharing")
     assert (await commands.run("config", "show")).output == named.output
+
+
+class WithoutPlace(VersionedKube):
+    """An API server to which no question about the namespace of an installation may come."""
+
+    @property  # type: ignore[override]
+    def lamina_namespace(self) -> str:
+        raise AssertionError("the namespace is not needed")
+
+    @lamina_namespace.setter
+    def lamina_namespace(self, _: str) -> None:
+        """What a new server has."""
+
+
+@pytest.mark.parametrize("command", ["cordon gpu node-0 0", "uncordon gpu node-0 0", "mig list", "mig list -o json"])
+async def test_commands_that_do_not_need_the_namespace_do_not_ask(
+    monkeypatch: pytest.MonkeyPatch, command: str
+) -> None:
+    kube = WithoutPlace()
+    await kube.create(NODES, {"metadata": {"name": "node-0"}})
+    await kube.create(INVENTORIES, inventory_object("node-0", *gpus(1)))
+    assert (await Commands(monkeypatch, kube).run(*command.split())).code == 0
+    assert CLUSTER_ROLE_BINDINGS not in {resource for _, resource, _ in kube.calls}
+
+
+@pytest.mark.parametrize("command", ["gpus", "pods", "config show", "mig apply node-0 all-disabled", "install"])
+async def test_the_others_ask_once(monkeypatch: pytest.MonkeyPatch, command: str) -> None:
+    kube = await cluster(installation_record("gpu-sharing"))
+    await kube.create(NODES, {"metadata": {"name": "node-0"}})
+    await kube.create(INVENTORIES, inventory_object("node-0", *gpus(1)))
+    kube.calls.clear()
+    await Commands(monkeypatch, kube).run(*command.split(), *(IMAGE if command == "install" else ()))
+    assert [resource for _, resource, _ in kube.calls].count(CLUSTER_ROLE_BINDINGS) == 1
 
 
 @pytest.mark.parametrize("name", ["Upper", "a.b", "a/b", "-", "x" * 64, " "])

@@ -2,7 +2,7 @@
 
 import typer
 
-from lamina.cli.connection import ClusterChoice, with_cluster
+from lamina.cli.connection import ClusterChoice, with_installation
 from lamina.report import cluster_reader
 from lamina.report.cluster_use import ClusterUse
 from lamina.report.cluster_view import ClusterView
@@ -15,7 +15,7 @@ def read_cluster(choice: ClusterChoice) -> ClusterView:
 
     Raises BadInput where Lamina is not installed.
     """
-    cluster = with_cluster(choice, cluster_reader.read)
+    cluster = with_installation(choice, cluster_reader.read)
     warn_of_refused_configuration(cluster)
     return cluster
 

@@ -7,7 +7,7 @@ from typing import Annotated
 import typer
 
 from lamina import configuration
-from lamina.cli.connection import ClusterChoice, cluster_command, with_cluster
+from lamina.cli.connection import ClusterChoice, cluster_command, with_installation
 from lamina.cli.exit_codes import ExitCode
 from lamina.config_source.live import text_in_force
 from lamina.configuration.config_map import TextInForce, config_map_name, text_hash
@@ -117,4 +117,4 @@ def _in_force(choice: ClusterChoice) -> tuple[str, TextInForce]:
     async def read(kube: Kube) -> tuple[str, TextInForce]:
         return config_map_name(kube.lamina_namespace), await text_in_force(kube)
 
-    return with_cluster(choice, read)
+    return with_installation(choice, read)

@@ -44,15 +44,14 @@ def cluster_command(command: Callable[..., None]) -> Callable[..., None]:
 
 
 def with_cluster(choice: ClusterChoice, operation: Callable[[ConnectedKube], Awaitable[_T]]) -> _T:
-    """Connect, find Lamina, run the operation, and close the connection. Raises Outside when the cluster cannot be
-    reached, and LacksRight with what to ask for where a right is missing."""
+    """Connect, run an operation that does not depend on where Lamina is installed, and close the connection. Raises
+    Outside when the cluster cannot be reached, and LacksRight with what to ask for where a right is missing."""
 
     from lamina.ports.kube import client
 
     async def connected() -> _T:
         kube = await client.connect(choice.kubeconfig, context=choice.context)
         try:
-            kube.lamina_namespace = lamina_namespace() or await _found(kube)
             return await operation(kube)
         except LacksRight as error:
             raise LacksRight(f"{error}; {_RIGHTS}") from error
@@ -60,6 +59,16 @@ def with_cluster(choice: ClusterChoice, operation: Callable[[ConnectedKube], Awa
             await kube.close()
 
     return asyncio.run(connected())
+
+
+def with_installation(choice: ClusterChoice, operation: Callable[[ConnectedKube], Awaitable[_T]]) -> _T:
+    """The same for an operation in the namespace of Lamina, which is found first unless this invocation names it."""
+
+    async def found(kube: ConnectedKube) -> _T:
+        kube.lamina_namespace = lamina_namespace() or await _found(kube)
+        return await operation(kube)
+
+    return with_cluster(choice, found)
 
 
 async def _found(kube: ConnectedKube) -> str:
@@ -79,15 +88,16 @@ def with_cluster_or_here(
     *,
     local: bool,
 ) -> _T:
-    """The same with a cluster, or with this machine: where `local` asks for it, and where no cluster is configured. One
-    that an option or KUBECONFIG names has to be there, and so has a driver or a run where there is no cluster."""
+    """The same with an installation, or with this machine: where `local` asks for it, and where no cluster is
+    configured. One that an option or KUBECONFIG names has to be there, and so has a driver or a run where there is no
+    cluster."""
     if local:
         if choice != ClusterChoice():
             option = "--kubeconfig" if choice.kubeconfig else "--context"
             raise BadInput(f"--local is about this machine, and {option} names a cluster; leave out one of them")
         return asyncio.run(here())
     try:
-        return with_cluster(choice, operation)
+        return with_installation(choice, operation)
     except NoKubeconfig as error:
         if choice != ClusterChoice() or os.environ.get("KUBECONFIG"):
             raise

@@ -7,7 +7,7 @@ import typer
 from rich.table import Table
 
 from lamina.cli.cluster_warnings import warn_of_refused_configuration
-from lamina.cli.connection import ClusterChoice, cluster_command, with_cluster
+from lamina.cli.connection import ClusterChoice, cluster_command, with_installation
 from lamina.cli.options import AllNamespaces, OneNamespace, one_of
 from lamina.cli.tables import UNKNOWN
 from lamina.cli.terminal import console, print_document, print_table
@@ -79,7 +79,7 @@ def cost(
             await check_namespace(kube, namespace)
         return cluster, counted
 
-    cluster, accounts = with_cluster(choice, read)
+    cluster, accounts = with_installation(choice, read)
     warn_of_refused_configuration(cluster)
     pricing = cluster.config.pricing
     found = rows.cost_rows(accounts, pricing, by=by, label=label, namespace=namespace)

@@ -4,7 +4,7 @@ from typing import Annotated
 
 import typer
 
-from lamina.cli.connection import ClusterChoice, chosen_namespace, cluster_command, with_cluster
+from lamina.cli.connection import ClusterChoice, chosen_namespace, cluster_command, with_installation
 from lamina.cli.options import Namespace
 from lamina.errors import BadInput
 from lamina.operations.dashboard.board import Board
@@ -75,7 +75,7 @@ def dashboard(
     address = parse_address(bind, where="--bind") if bind else None
     past = prometheus_at(prometheus) if prometheus else None
     mine = chosen_namespace(namespace, choice)
-    with_cluster(choice, served)
+    with_installation(choice, served)
 
 
 def _say(address: str) -> None:

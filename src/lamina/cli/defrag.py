@@ -4,7 +4,7 @@ from typing import Annotated
 
 import typer
 
-from lamina.cli.connection import ClusterChoice, cluster_command, with_cluster
+from lamina.cli.connection import ClusterChoice, cluster_command, with_installation
 from lamina.cli.terminal import console
 from lamina.defragmentation.plan import plan
 from lamina.defragmentation.run import DefragRun
@@ -37,4 +37,4 @@ def defrag(
         async for line in work.run(cluster, list(plan(cluster, moves))):
             console.print(line, soft_wrap=True, markup=False)
 
-    with_cluster(choice, run)
+    with_installation(choice, run)

@@ -7,7 +7,7 @@ from typing import Annotated
 import typer
 
 from lamina.cli.cluster_warnings import warn_of_refused_configuration, warn_of_unread_nodes
-from lamina.cli.connection import ClusterChoice, chosen_namespace, cluster_command, with_cluster
+from lamina.cli.connection import ClusterChoice, chosen_namespace, cluster_command, with_installation
 from lamina.cli.exit_codes import ExitCode
 from lamina.cli.options import ANSWER_OUTPUTS, AnswerOutput, Namespace, one_of
 from lamina.cli.terminal import console, print_document
@@ -53,7 +53,7 @@ def fits(
     async def read(kube: Kube) -> tuple[ClusterView, dict[GroupName, int | str]]:
         return await cluster_reader.read(kube, hosts=True, claims=True), await read_needed(kube, templates, groups)
 
-    cluster, needed = with_cluster(choice, read)
+    cluster, needed = with_installation(choice, read)
     warn_of_refused_configuration(cluster)
     warn_of_unread_nodes(cluster)
     cluster.claims = cluster.claims.with_manifest(*claims)

@@ -11,7 +11,7 @@ import msgspec
 import typer
 from rich.table import Table
 
-from lamina.cli.connection import ClusterChoice, with_cluster, with_cluster_or_here
+from lamina.cli.connection import ClusterChoice, with_cluster_or_here, with_installation
 from lamina.cli.exit_codes import ExitCode
 from lamina.cli.options import (
     Kubeconfig,
@@ -82,6 +82,7 @@ class ListedCluster(NamedTuple):
 
 
 Read = Callable[[], Awaitable[ListReading[R]]]
+Reading = Callable[[ClusterChoice, Callable[[ConnectedKube], Awaitable[None]]], None]
 
 
 class ListQuery(NamedTuple, Generic[R]):
@@ -92,6 +93,8 @@ class ListQuery(NamedTuple, Generic[R]):
     here: Read[R] | None = None
     local: bool = False
     """Whether this machine is asked for where there is a cluster too."""
+    reading: Reading = with_installation
+    """How the cluster is reached: `with_cluster` where it does not matter where Lamina is installed."""
 
 
 def list_command(command: Callable[..., ListQuery[R]]) -> Callable[..., None]:
@@ -109,10 +112,10 @@ def list_command(command: Callable[..., ListQuery[R]]) -> Callable[..., None]:
     ) -> None:
         selected = label_selector(selector) if selector else None
         choice = ClusterChoice(kubeconfig, context)
-        kind, read, here, local = command(ListedCluster(selected, choice), **own)
+        kind, read, here, local, reading = command(ListedCluster(selected, choice), **own)
         form = ListForm(output, sort_by, not no_headers, watch)
         if here is None:
-            list_objects(kind, form, choice, read)
+            list_objects(kind, form, choice, read, reading)
         else:
             list_from(
                 kind,
@@ -139,6 +142,7 @@ def list_objects(
     form: ListForm,
     choice: ClusterChoice,
     read: Callable[[ConnectedKube], Awaitable[ListReading[R]]],
+    reading: Reading = with_installation,
 ) -> None:
     """Print a list of a cluster and, if asked to, each row that changes until Ctrl-C. Raises BadInput, Outside."""
 
@@ -148,7 +152,7 @@ def list_objects(
             await check_namespace(kube, kind.namespace)
         return reading
 
-    list_from(kind, form, lambda listed: with_cluster(choice, lambda kube: listed(lambda: of_cluster(kube))))
+    list_from(kind, form, lambda listed: reading(choice, lambda kube: listed(lambda: of_cluster(kube))))
 
 
 def list_from(

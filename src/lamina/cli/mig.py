@@ -6,7 +6,7 @@ from typing import Annotated
 import typer
 from rich.table import Table
 
-from lamina.cli.connection import ClusterChoice, cluster_command, with_cluster
+from lamina.cli.connection import ClusterChoice, cluster_command, with_cluster, with_installation
 from lamina.cli.lists import ListedCluster, ListForm, ListKind, ListQuery, ListReading, check, list_command, print_list
 from lamina.cli.options import NoHeaders, Output, SortBy
 from lamina.operations.mig import MigNode, ProfileRow, mig_nodes, profile_rows, request_configuration
@@ -55,7 +55,7 @@ def list_nodes(listed: ListedCluster) -> ListQuery[MigNode]:
     async def read(kube: Kube) -> ListReading[MigNode]:
         return ListReading(await mig_nodes(kube, listed.selected))
 
-    return ListQuery(kind, read)
+    return ListQuery(kind, read, reading=with_cluster)
 
 
 @mig.command()
@@ -68,7 +68,7 @@ def apply(
     ],
 ) -> None:
     """Request a MIG configuration for a node. Its agent partitions the GPUs once they are not in use."""
-    with_cluster(choice, lambda kube: request_configuration(kube, node, configuration))
+    with_installation(choice, lambda kube: request_configuration(kube, node, configuration))
     typer.echo(f"Requested {configuration} for node {node}; `lamina mig list` shows its state.")
 
 

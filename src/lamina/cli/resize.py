@@ -4,7 +4,7 @@ from typing import Annotated
 
 import typer
 
-from lamina.cli.connection import ClusterChoice, chosen_namespace, cluster_command, with_cluster
+from lamina.cli.connection import ClusterChoice, chosen_namespace, cluster_command, with_installation
 from lamina.cli.options import Namespace, one_of, shown
 from lamina.core.quantities import parse_memory_mib
 from lamina.operations import resize as operation
@@ -47,7 +47,7 @@ def resize(
             return
         typer.echo(shown(await operation.resize_pod(kube, SystemClock(), chosen, which, size, wait=wait, say=_say)))
 
-    with_cluster(choice, resized)
+    with_installation(choice, resized)
 
 
 def _say(progress: str) -> None:

@@ -4,7 +4,7 @@ from typing import Annotated
 
 import typer
 
-from lamina.cli.connection import ClusterChoice, cluster_command, confirm, with_cluster
+from lamina.cli.connection import ClusterChoice, cluster_command, confirm, with_installation
 from lamina.cli.exit_codes import ExitCode
 from lamina.cli.options import DryRun, Yes
 from lamina.cli.terminal import console
@@ -45,7 +45,7 @@ def uninstall(
             console.print(step, soft_wrap=True, markup=False)
         return await removal.left()
 
-    remaining = with_cluster(choice, run)
+    remaining = with_installation(choice, run)
     for name in remaining:
         console.print(f"Remaining: {name}", soft_wrap=True, markup=False)
     if remaining:
@@ -75,4 +75,4 @@ def reset(
         async for step in Reset(kube, SystemClock(), patience_s=patience).run(everything=everything):
             console.print(step, soft_wrap=True, markup=False)
 
-    with_cluster(choice, run)
+    with_installation(choice, run)

@@ -5,7 +5,7 @@ from typing import Annotated
 import typer
 
 from lamina.cli.cluster_warnings import warn_of_refused_configuration, warn_of_unread_nodes
-from lamina.cli.connection import ClusterChoice, chosen_namespace, cluster_command, with_cluster
+from lamina.cli.connection import ClusterChoice, chosen_namespace, cluster_command, with_installation
 from lamina.cli.exit_codes import ExitCode
 from lamina.cli.options import ANSWER_OUTPUTS, AnswerOutput, Namespace, one_of
 from lamina.cli.terminal import console, print_document
@@ -37,7 +37,7 @@ def why(
         warn_of_unread_nodes(cluster)
         return await workloads.explain(kube, cluster, chosen, name)
 
-    explained = with_cluster(choice, explain)
+    explained = with_installation(choice, explain)
     if output != "text":
         answer = {"namespace": chosen, "name": name, "runs": explained.runs, "pods": explained.pods}
         print_document(answer | {"lines": explained.lines}, output)

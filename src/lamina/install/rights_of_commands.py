@@ -157,7 +157,7 @@ SEEN = _merged(
 """Of the cluster role `lamina-view`: all commands that only read. `pods/proxy` is not among them, because it reaches
 every port of every pod; without it, the amounts that GPUs use are not known."""
 OF_COMMANDS: dict[str, tuple[Rule, ...]] = {
-    "all of these": FOUND,
+    "all of these but cordon, uncordon and mig list": FOUND,
     "gpus, top, pods, why, fits, quotas, cost, advise defrag, advise shares, advise idle": READER,
     "gpus, top, pods, cost, advise shares, advise idle, in addition to the first": METRICS,
     "gpus --selector, in addition to the first": NODE_LABELS,
