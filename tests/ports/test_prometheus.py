@@ -3,6 +3,7 @@
 import asyncio
 import json
 from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
 from typing import Any
 
 import pytest
@@ -27,8 +28,10 @@ class Answering:
     def __init__(self) -> None:
         self.address, self.text, self.silent = "", "{}", False
         self.asked: list[tuple[str, dict[str, str]]] = []
+        self.connections: set[object] = set()
 
     async def answer(self, request: web.Request) -> web.Response:
+        self.connections.add(request.protocol)
         self.asked.append((request.path, {name: str(value) for name, value in (await request.post()).items()}))
         if self.silent:
             await asyncio.Event().wait()
@@ -47,9 +50,19 @@ async def server() -> AsyncIterator[Answering]:
         yield made
 
 
+@asynccontextmanager
+async def client(server: Answering, *, timeout_s: float = 5, max_bytes: int = 2**20) -> AsyncIterator[HttpPrometheus]:
+    made = HttpPrometheus(f"{server.address}/", timeout_s=timeout_s, max_bytes=max_bytes)
+    try:
+        yield made
+    finally:
+        await made.close()
+
+
 async def test_the_past_of_a_query(server: Answering) -> None:
     server.result({"metric": {"gpu": "G"}, "values": [[100, "1"], [160, "2.5"]]})
-    found = await HttpPrometheus(f"{server.address}/", timeout_s=5).query_range("up", 100.0, 160.0, 60)
+    async with client(server) as prometheus:
+        found = await prometheus.query_range("up", 100.0, 160.0, 60)
     assert found == [Series({"gpu": "G"}, [(100.0, 1.0), (160.0, 2.5)])]
     assert server.asked == [
         ("/api/v1/query_range", {"query": "up", "start": "100.000", "end": "160.000", "step": "60"})
@@ -73,20 +86,42 @@ async def test_the_past_of_a_query(server: Answering) -> None:
 )
 async def test_what_cannot_be_true_is_refused_by_name(server: Answering, values: Any, sentence: str) -> None:
     server.result({"metric": {"gpu": "G"}, "values": values})
-    with pytest.raises(Outside, match=sentence):
-        await HttpPrometheus(server.address, timeout_s=5).query_range("up", 100.0, 160.0, 60)
+    async with client(server) as prometheus:
+        with pytest.raises(Outside, match=sentence):
+            await prometheus.query_range("up", 100.0, 160.0, 60)
 
 
 async def test_an_answer_without_end_is_left_alone(server: Answering) -> None:
     server.text = " " * 2000
-    with pytest.raises(Outside, match="more than 1000 bytes"):
-        await HttpPrometheus(server.address, timeout_s=5, max_bytes=1000).query("up")
+    async with client(server, max_bytes=1000) as prometheus:
+        with pytest.raises(Outside, match="more than 1000 bytes"):
+            await prometheus.query("up")
 
 
 async def test_an_answer_that_does_not_come_is_not_waited_for(server: Answering) -> None:
     server.silent = True
-    with pytest.raises(Outside, match="cannot be read: no answer in 0 s"):
-        await HttpPrometheus(server.address, timeout_s=0.05).query("up")
+    async with client(server, timeout_s=0.05) as prometheus:
+        with pytest.raises(Outside, match="cannot be read: no answer in 0 s"):
+            await prometheus.query("up")
+
+
+async def test_questions_share_a_connection_until_it_is_closed(server: Answering) -> None:
+    server.result()
+    async with client(server) as prometheus:
+        for _ in range(3):
+            assert await prometheus.query("up") == []
+        assert await prometheus.query_range("up", 100.0, 160.0, 60) == [] and len(server.connections) == 1
+        await prometheus.close()
+        assert await prometheus.query("up") == [] and len(server.connections) == 2
+
+
+async def test_an_answer_that_was_cut_off_spoils_none_of_the_next(server: Answering) -> None:
+    server.text = " " * 2**20
+    async with client(server, max_bytes=1000) as prometheus:
+        with pytest.raises(Outside):
+            await prometheus.query("up")
+        server.result({"metric": {}, "value": [1, "7"]})
+        assert await prometheus.query("up") == [Sample({}, 7.0)]
 
 
 @pytest.mark.parametrize("address", ["http://127.0.0.1:9090", "https://prometheus.monitoring.svc/base/"])

@@ -63,12 +63,15 @@ def dashboard(
         details = DetailReader(board, clock, kube, Past(board, clock, past))
         pages = UsagePages(metrics or (), clock, board)
         writers = [ClusterFeed(kube, clock, board).run, pages.run]
-        if address is not None:
-            await ViewerServer(board, clock, DashboardViewers(kube, clock), details).serve(
-                address, writers, _say_to_viewers
-            )
-        else:
-            await serve(DashboardServer(board, clock, details, namespace=mine), port, writers, _say)
+        try:
+            if address is not None:
+                viewers = DashboardViewers(kube, clock)
+                await ViewerServer(board, clock, viewers, details).serve(address, writers, _say_to_viewers)
+            else:
+                await serve(DashboardServer(board, clock, details, namespace=mine), port, writers, _say)
+        finally:
+            if past is not None:
+                await past.close()
 
     if bind and port:
         raise BadInput("--bind names the port, as in :9396; leave out --port")

@@ -29,10 +29,13 @@ async def grown_accounts(address: str, since: str) -> ClusterAccounts:
     """Ask the Prometheus at an address such as http://127.0.0.1:9090. Raises BadInput, Outside."""
     address = checked_address(address, where="--prometheus", example="http://127.0.0.1:9090")
     prometheus, accounts = HttpPrometheus(address, timeout_s=_TIMEOUT_S), ClusterAccounts()
-    for name, labels in _GROUPS.items():
-        for sample in await prometheus.query(f"sum by ({labels}) (increase({name}[{since}]))"):
-            try:
-                accounts.add(name, sample.labels, sample.value)
-            except KeyError as error:
-                raise Outside(f"{address} has series {name} that agents do not serve: {error!r}") from error
+    try:
+        for name, labels in _GROUPS.items():
+            for sample in await prometheus.query(f"sum by ({labels}) (increase({name}[{since}]))"):
+                try:
+                    accounts.add(name, sample.labels, sample.value)
+                except KeyError as error:
+                    raise Outside(f"{address} has series {name} that agents do not serve: {error!r}") from error
+    finally:
+        await prometheus.close()
     return accounts

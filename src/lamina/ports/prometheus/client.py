@@ -47,12 +47,14 @@ class _Range(Struct):
 
 
 class HttpPrometheus:
-    """The Prometheus at an address such as http://127.0.0.1:9090, which has `timeout_s` for each answer."""
+    """The Prometheus at an address such as http://127.0.0.1:9090, which has `timeout_s` for each answer. Questions
+    share connections, which stay open until `close`."""
 
     def __init__(self, address: str, *, timeout_s: float, max_bytes: int = _MAX_BYTES) -> None:
         self._address = address.rstrip("/")
         self._timeout_s = timeout_s
         self._max_bytes = max_bytes
+        self._session: aiohttp.ClientSession | None = None
 
     async def query(self, query: str) -> list[Sample]:
         answer = await self._ask("query", {"query": query}, _Now)
@@ -72,6 +74,11 @@ class HttpPrometheus:
             found.append(Series(each.metric, points))
         return found
 
+    async def close(self) -> None:
+        session, self._session = self._session, None
+        if session is not None:
+            await session.close()
+
     def _number(self, text: str, labels: Mapping[str, str]) -> float:
         try:
             value = float(text)
@@ -86,12 +93,11 @@ class HttpPrometheus:
             raise Outside(f"{self._address} refuses the query: {error}")
 
     async def _ask(self, what: str, asked: Mapping[str, str], answer: type[_T]) -> _T:
-        timeout = aiohttp.ClientTimeout(total=self._timeout_s)
+        if self._session is None:  # not before a loop runs
+            self._session = aiohttp.ClientSession(timeout=aiohttp.ClientTimeout(total=self._timeout_s))
+        asking = self._session.post(f"{self._address}/api/v1/{what}", data=asked, allow_redirects=False)
         try:
-            async with (
-                aiohttp.ClientSession(timeout=timeout) as session,
-                session.post(f"{self._address}/api/v1/{what}", data=asked, allow_redirects=False) as response,
-            ):
+            async with asking as response:
                 text = await response.content.read(self._max_bytes + 1)
                 while len(text) <= self._max_bytes and (more := await response.content.read(self._max_bytes)):
                     text += more

@@ -37,6 +37,9 @@ class FakePrometheus:
         self._check()
         return next((answer for text, answer in self.ranges.items() if text in query), [])
 
+    async def close(self) -> None:
+        """It has nothing open."""
+
     def _check(self) -> None:
         if self.problem:
             raise Outside(self.problem)

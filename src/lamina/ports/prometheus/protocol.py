@@ -33,6 +33,8 @@ class Prometheus(Protocol):
         Outside."""
         ...
 
+    async def close(self) -> None: ...
+
 
 def checked_address(text: str, *, where: str, example: str) -> str:
     """An address over HTTP, without a slash at its end. Raises BadInput."""
