@@ -82,6 +82,13 @@ def test_characters_of_a_command_cannot_change_the_terminal() -> None:
         assert "\x1b" not in printed() and "[red]" in printed()
 
 
+def test_a_long_command_keeps_its_ends() -> None:
+    filler = "x" * 100
+    with running("--memory", "1Gi", *T4, command=["sh", "-c", f"echo; cat # {filler} train.py"]):
+        assert filler not in printed() and "sh -c 'echo" in printed() and "~" in printed() and "train.py'" in printed()
+        assert filler in printed("-o", "wide")
+
+
 def test_runs_on_other_machines_do_not_count_on_this_gpu() -> None:
     with running("--memory", "10Gi", *T4), running("--memory", "10Gi", "--simulate", "A10"):
         assert len({row["gpu"] for row in listed()}) == 2

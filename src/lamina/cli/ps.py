@@ -8,6 +8,7 @@ from rich.table import Table
 
 from lamina.cli.lists import ListForm, ListKind, ListReading, list_from
 from lamina.cli.options import NoHeaders, Output, SortBy, Watch
+from lamina.cli.screen.text import ASCII, printable, shortened
 from lamina.cli.tables import UNKNOWN, amount
 from lamina.operations.local_machine import read_machine
 from lamina.report.local_runs import RunRow
@@ -43,7 +44,8 @@ def _table(rows: Sequence[RunRow], *, wide: bool) -> Table:
     table = Table(*_HEAD, *(_MORE if wide else ()), "COMMAND", box=None, pad_edge=False)
     for row in rows:
         cells = [*_cells(row), *(_more(row) if wide else ())]
-        table.add_row(*map(escape, (*cells, _command(row) if wide else _shortened(_command(row)))))
+        command = _command(row) if wide else shortened(_command(row), _MAX_COMMAND, ASCII.cut)
+        table.add_row(*map(escape, (*cells, command)))
     return table
 
 
@@ -69,8 +71,4 @@ def _more(row: RunRow) -> Iterator[str]:
 def _command(row: RunRow) -> str:
     """The command, or the device of the containers that it starts and that are limited in its place."""
     device = f"{row.device}: " if row.device else ""
-    return "".join(each if each.isprintable() else "?" for each in f"{device}{row.command}") or UNKNOWN
-
-
-def _shortened(text: str) -> str:
-    return text if len(text) <= _MAX_COMMAND else f"{text[: _MAX_COMMAND - 3]}..."
+    return printable(f"{device}{row.command}") or UNKNOWN
