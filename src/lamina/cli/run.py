@@ -15,7 +15,12 @@ from lamina.operations.container_device import SPECS, container_device
 def run(
     command: Annotated[list[str], typer.Argument(help="Command and arguments, after --.")],
     memory: Annotated[
-        str, typer.Option("--memory", help="GPU memory limit of the process tree, such as 5120Mi, 5Gi or 25%.")
+        str,
+        typer.Option(
+            "--memory",
+            envvar="LAMINA_RUN_MEMORY",
+            help="GPU memory limit of the process tree, such as 5120Mi, 5Gi or 25%.",
+        ),
     ],
     gpu: LocalGpuOption = "",
     cores: Annotated[
