@@ -6,9 +6,10 @@ from typing import Any
 import msgspec
 
 from bench.dashboard.cluster import GPUS, SHARES, cluster
-from lamina.operations.dashboard.answers import FIRST_PODS, PageEvents
+from lamina.operations.dashboard.answers import FIRST_PODS, PageEvents, SharedEvents
 from lamina.operations.dashboard.board import Board
 from lamina.operations.dashboard.document import ClusterDocument, NodeCard
+from lamina.operations.dashboard.viewers import EVERYTHING, ViewerAccess
 from lamina.report.cluster_use import ClusterUse, ShareFigures
 from tests.operations.dashboard.pages import running
 
@@ -25,7 +26,7 @@ def test_a_page_of_many_pods_gets_its_nodes_first() -> None:
     pods = {f"u{number}": running(f"p{number}") for number in range(FIRST_PODS + 1)}
     board = Board()
     board.post(ClusterDocument(nodes={"n": NodeCard(name="n")}, pods=pods))
-    events = PageEvents(board)
+    events = PageEvents(SharedEvents(board))
     first, second = read(events.next(board.current, "team")), read(events.next(board.current, "team"))
     assert [each["first"] for each in (first, second)] == [True, False]
     assert [each["complete"] for each in (first, second)] == [False, True]
@@ -38,7 +39,7 @@ def test_a_page_of_many_pods_gets_its_nodes_first() -> None:
 def test_an_update_of_twenty_thousand_pods_has_what_changed() -> None:
     board = Board()
     board.post(cluster(NODES, changed=0, waiting=WAITING))
-    events = PageEvents(board)
+    events = PageEvents(SharedEvents(board))
     for _ in range(2):
         whole = events.next(board.current, "team")
     assert len(read(whole)["changes"]["pods"]) == PODS and len(whole) > 1_000_000
@@ -50,7 +51,7 @@ def test_a_reading_of_metrics_sends_figures_alone() -> None:
     document = cluster(100, changed=0, waiting=0)
     board = Board()
     board.post(document)
-    events = PageEvents(board)
+    events = PageEvents(SharedEvents(board))
     for _ in range(2):
         events.next(board.current, "team")
     use = ClusterUse()
@@ -61,3 +62,29 @@ def test_a_reading_of_metrics_sends_figures_alone() -> None:
     board.use(use, "", 5.0)
     sent = msgspec.structs.asdict(board.current.document)["pods"]
     assert len(events.next(board.current, "team")) < 250 * len(sent)
+
+
+def test_pages_that_have_the_same_and_may_see_the_same_share_their_events() -> None:
+    """Many people look at one cluster, and what each gets is made in the loop that serves all."""
+    board = Board()
+    shared = SharedEvents(board)
+    team = ViewerAccess(nodes=True, everywhere=False, namespaces=frozenset({"team"}))
+    early, same, other = (PageEvents(shared) for _ in range(3))
+    for generation in range(3):
+        board.post(cluster(2, generation, changed=1, waiting=3))
+        event = early.next(board.current, "team")
+        assert same.next(board.current, "team") is event
+        assert other.next(board.current, "team", team) is not event
+    late = PageEvents(shared)
+    assert read(late.next(board.current, "team"))["first"] and not read(event)["first"]
+    board.post(cluster(2, 3, changed=1, waiting=3))
+    assert len({id(page.next(board.current, "team")) for page in (early, same, late)}) == 1
+
+
+def test_a_viewer_who_may_see_something_else_gets_an_event_of_the_same_version() -> None:
+    board = Board()
+    board.post(cluster(2, changed=0, waiting=3))
+    events, less = PageEvents(SharedEvents(board)), ViewerAccess(nodes=False, everywhere=True)
+    assert not read(events.next(board.current, "team", EVERYTHING))["nodes_hidden"]
+    assert read(events.next(board.current, "team", less))["nodes_hidden"]
+    assert events.next(board.current, "team", less).startswith(b"event: beat")

@@ -12,7 +12,7 @@ from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
 
 from aiohttp import web
 
-from lamina.operations.dashboard.answers import BEAT_S, HEADERS, PageEvents, details_answer, page_file
+from lamina.operations.dashboard.answers import BEAT_S, HEADERS, PageEvents, SharedEvents, details_answer, page_file
 from lamina.operations.dashboard.board import Board
 from lamina.operations.dashboard.details import DetailReader
 from lamina.operations.dashboard.forms import MAX_BYTES, answered, replayed
@@ -34,6 +34,7 @@ class DashboardServer:
         self._details = details
         self._namespace = namespace
         self._token = token or secrets.token_urlsafe(24)
+        self._shared = SharedEvents(board)
         self._hosts: frozenset[str] = frozenset()
 
     @contextlib.asynccontextmanager
@@ -86,7 +87,7 @@ class DashboardServer:
         """Server-sent events: `change` with what is new, `beat` when nothing is."""
         response = web.StreamResponse(headers={**HEADERS, "Content-Type": "text/event-stream"})
         await response.prepare(request)
-        events = PageEvents(self.board)
+        events = PageEvents(self._shared)
         with contextlib.suppress(ConnectionError):
             while not self.board.closed:
                 await response.write(events.next(self.board.current, self._namespace))

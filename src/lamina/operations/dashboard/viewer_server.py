@@ -13,7 +13,7 @@ from typing import NamedTuple
 
 from aiohttp import web
 
-from lamina.operations.dashboard.answers import BEAT_S, HEADERS, PageEvents, details_answer, page_file
+from lamina.operations.dashboard.answers import BEAT_S, HEADERS, PageEvents, SharedEvents, details_answer, page_file
 from lamina.operations.dashboard.board import Board, Posted
 from lamina.operations.dashboard.details import DetailReader, MayList
 from lamina.operations.dashboard.forms import answered
@@ -53,6 +53,9 @@ class ViewerServer:
         """By account."""
         self._idle_streams = 0
         """Of those who may list nothing."""
+        self._shared = SharedEvents(board)
+        self._views: dict[ViewerAccess, _View] = {}
+        """Of one version, by what viewers may list."""
 
     def application(self) -> web.Application:
         app = web.Application()
@@ -156,13 +159,11 @@ class ViewerServer:
     async def _stream(self, request: web.Request, response: web.StreamResponse, view: "_View | CallerVerdict") -> None:
         """Write until the board is closed or the API server does not accept the viewer any more. While it cannot be
         asked, nothing is written."""
-        events = PageEvents(self._board)
-        access: ViewerAccess | None = None
+        events = PageEvents(self._shared)
         while view != UNKNOWN and not self._board.closed and request.transport is not None:
             if isinstance(view, _View):
-                changed, access = access not in (None, view.access), view.access
                 namespace = min(namespaces_of(view.posted.document), default="default")
-                await response.write(events.next(view.posted, namespace, access=access, changed=changed))
+                await response.write(events.next(view.posted, namespace, view.access))
             with contextlib.suppress(TimeoutError):
                 await within(self._clock, BEAT_S, self._board.newer(events.version))
             view = await self._view(request)
@@ -173,8 +174,13 @@ class ViewerServer:
         access = await self._viewers.access(_token(request), _address(request), namespaces_of(posted.document))
         if isinstance(access, CallerVerdict):
             return access
-        problem = posted.usage_problem if access.nodes else ""
-        return _View(posted._replace(document=visible(posted.document, access), usage_problem=problem), access)
+        known = self._views.get(access)
+        if known is None or known.posted.version != posted.version:
+            problem = posted.usage_problem if access.nodes else ""
+            shown = posted._replace(document=visible(posted.document, access), usage_problem=problem)
+            self._views = {key: view for key, view in self._views.items() if view.posted.version >= posted.version}
+            self._views[access] = known = _View(shown, access)
+        return known
 
 
 def _token(request: web.Request) -> str:
