@@ -56,6 +56,19 @@ def test_each_fault_is_a_row(document: ClusterDocument, text: str, link: Link | 
     assert row.text.startswith(text) and (row.link, row.since) == (link, since)
 
 
+def test_replicas_that_ran_out_of_memory_are_one_row() -> None:
+    pods = {
+        f"u{at}": msgspec.structs.replace(running(f"p{at}"), workload=workload, refused_memory=f"Refused at {at}.")
+        for at, workload in enumerate(["Deployment/web", "Deployment/web", "Job/train", "", ""])
+    }
+    assert [(row.text, row.link) for row in attention(ClusterDocument(pods=pods))] == [
+        ("2 pods of Deployment/web in team are out of GPU memory. Refused at 1.", Link("pod", "u1")),
+        ("team/p2 is out of GPU memory. Refused at 2.", Link("pod", "u2")),
+        ("team/p3 is out of GPU memory. Refused at 3.", Link("pod", "u3")),
+        ("team/p4 is out of GPU memory. Refused at 4.", Link("pod", "u4")),
+    ]
+
+
 def test_the_pods_that_wait_longest_come_first() -> None:
     pods = {f"u{age}": waits(f"p{age}", created=1000 - age) for age in range(9)}
     assert [row.text.split()[0] for row in attention(ClusterDocument(pods=pods))] == [

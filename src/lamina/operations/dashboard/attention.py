@@ -98,10 +98,17 @@ def _gpus(document: ClusterDocument) -> Iterator[AttentionRow]:
 
 
 def _out_of_memory(document: ClusterDocument) -> Iterator[AttentionRow]:
+    """Replicas of a workload, which are mostly refused alike, are one row, with the last refusal."""
+    found: dict[tuple[str, str], list[tuple[str, str, PodCard]]] = {}
     for uid, pod in document.pods.items():
         if pod.refused_memory:
-            text = f"{pod.namespace}/{pod.name} is out of GPU memory. {pod.refused_memory}"
-            yield AttentionRow(kind="memory", text=text, link=Link("pod", uid))
+            found.setdefault((pod.namespace, pod.workload or uid), []).append((pod.refused_memory, uid, pod))
+    for members in found.values():
+        refusal, uid, pod = max(members, key=lambda each: each[:2])
+        who = f"{pod.namespace}/{pod.name} is"
+        if len(members) > 1:
+            who = f"{_counted(len(members), 'pod')} of {pod.workload} in {pod.namespace} are"
+        yield AttentionRow(kind="memory", text=f"{who} out of GPU memory. {refusal}", link=Link("pod", uid))
 
 
 def _longest(document: ClusterDocument) -> Iterator[AttentionRow]:

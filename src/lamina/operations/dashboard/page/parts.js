@@ -52,3 +52,8 @@ export function signsOf(gpu, node) {
     gpu.stranded && { kind: "stranded", sign: "▨", text: "What is free is stranded" },
   ].filter(Boolean);
 }
+
+// The key of a line, drawn as the line is: in a color of the palette with its dashes, or as a class of lines.
+export function Key({ color, dash, line = "" }) {
+  return html`<svg class=${`key ${line}`} width="30" height="4" style=${color ? `--color: var(${color})` : null} aria-hidden="true"><line class=${`line ${line}`} x2="30" y1="2" y2="2" stroke-dasharray=${dash?.join(" ")} /></svg>`;
+}

@@ -1,6 +1,7 @@
 // A chart over time with axes and a cursor, drawn by uPlot, and its figures as text for who does not see it.
 
 import { time } from "./formats.js";
+import { Key } from "./parts.js";
 import { Component, html } from "./rendering.js";
 
 const DARK = window.matchMedia("(prefers-color-scheme: dark)");
@@ -9,8 +10,10 @@ function heightFor(width) {
   return Math.round(Math.max(200, Math.min(340, 0.25 * width)));
 }
 
-function moment(seconds) {
-  return new Date(1000 * seconds).toLocaleTimeString([], { hour: "2-digit", minute: "2-digit" });
+// Under the axis, so that no two of them look the same.
+function ticks(moments) {
+  const second = moments.length > 1 && moments[1] - moments[0] < 60 ? "2-digit" : undefined;
+  return moments.map((each) => new Date(1000 * each).toLocaleTimeString([], { hour: "2-digit", minute: "2-digit", second }));
 }
 
 // `times` are seconds since the epoch, `series` lines as { title, values, color, dash }, with null for what is not
@@ -53,7 +56,7 @@ export class Timeline extends Component {
       width: Math.max(100, Math.round(this.place.clientWidth)),
       height: heightFor(this.place.clientWidth),
       scales: { y: { range: (_, least, most) => [0, top ?? Math.max(1, most * 1.1)] } },
-      axes: [{ ...axis, space: 80, size: 28, values: (_, moments) => moments.map(moment) }, { ...axis, size: 56, values: (_, values) => values.map(this.props.tick ?? text) }],
+      axes: [{ ...axis, space: 100, size: 28, values: (_, moments) => ticks(moments) }, { ...axis, size: 56, values: (_, values) => values.map(this.props.tick ?? text) }],
       series: [{}, ...series.map(({ title, color: name, dash }) => ({
         label: title, stroke: color(name), width: 2, dash, value: (_, value) => (value === null ? "not known" : text(value)),
         paths: window.uPlot.paths.stepped({ align: 1 }), points: { show: false },
@@ -71,7 +74,7 @@ export class Timeline extends Component {
         <div ref=${(place) => { this.place = place ?? this.place; }}></div>
         <figcaption>${label}${since}</figcaption>
         <ul class="keys">${series.map((each) => html`
-          <li key=${each.title}><span class="key" style=${`--color: var(${each.color})`} data-dash=${each.dash ? "" : null} aria-hidden="true"></span>
+          <li key=${each.title}><${Key} color=${each.color} dash=${each.dash} />
             ${" "}${each.title}: ${extremes(each.values, text)}</li>`)}</ul>
       </figure>`;
   }

@@ -2,7 +2,7 @@
 
 import { ask } from "../events.js";
 import { counted } from "../formats.js";
-import { Lines, Panel } from "../parts.js";
+import { Key, Lines, Panel } from "../parts.js";
 import { Component, html } from "../rendering.js";
 
 const WIDTH = 960;
@@ -82,7 +82,7 @@ function Course({ title, results, column, whole }) {
       <figcaption>${title} in percent of ${whole}, as the pods come from the oldest to the newest.</figcaption>
     </figure>
     <ul class="keys">${results.map(({ policy }, place) => html`
-      <li><span class=${`key course${place + 1}`} aria-hidden="true"></span> ${policy}</li>`)}</ul>`;
+      <li><${Key} line=${`course${place + 1}`} /> ${policy}</li>`)}</ul>`;
 }
 
 function Reasons({ policy, reasons }) {
