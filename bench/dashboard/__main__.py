@@ -20,7 +20,7 @@ from tests.operations.dashboard.servers import server_of
 
 NODES = 1000
 """What the floors are for."""
-VIEWS = ("overview", "map")
+VIEWS = ("overview", "map", "pods")
 MANY = 2
 """Times as much of everything, for a page that takes too long."""
 PAUSE_S = 0.6
@@ -45,6 +45,7 @@ window.paintedAt = {};
 const probes = {
   overview: () => document.querySelector("#figures")?.textContent.match(/[0-9.]+ % granted/g).join(" "),
   map: () => `${document.querySelectorAll(".cell").length} ${document.querySelector(".cell")?.ariaLabel}`,
+  pods: () => `${document.querySelector("#shown")?.textContent} ${document.querySelector("#pod-rows tr")?.textContent}`,
 };
 const look = () => {
   const view = document.querySelector("main")?.dataset.view;
@@ -57,10 +58,10 @@ const look = () => {
 };
 new MutationObserver(look).observe(document, { childList: true, subtree: true, characterData: true, attributes: true });
 """
-"""Notes when a frame was painted with certain figures, or a number of GPUs and the first of them, in ms since the
-epoch."""
+"""Notes when a frame was painted with certain figures, or a number of GPUs or pods and the first of them, in ms since
+the epoch."""
 _PAINTED = """
-return Object.entries(window.paintedAt ?? {}).find(([key]) => key.includes(arguments[0]))?.[1];
+return Object.entries(window.paintedAt ?? {}).find(([key]) => arguments[0].every((each) => key.includes(each)))?.[1];
 """
 
 
@@ -90,17 +91,29 @@ class Page:
         return taken
 
     async def _painted(self, document: ClusterDocument) -> float:
-        figures = document.cluster
-        granted = f"{100 * figures.granted_mib / figures.memory_mib:.1f}".removesuffix(".0")
-        first = f"{figures.gpus} node-0 GPU 0: {document.nodes['node-0'].gpus[0].taken_mib / 1024:.1f}"
-        key = {"overview": f"{granted} % granted", "map": first}[self._view]
+        keys = _keys(document)[self._view]
         until = time.monotonic() + PATIENCE_S
         while time.monotonic() < until:
-            moment = await asyncio.to_thread(self._driver.execute_script, _PAINTED, key)
+            moment = await asyncio.to_thread(self._driver.execute_script, _PAINTED, keys)
             if moment is not None:
                 return float(moment)
             await asyncio.sleep(0.05)
-        raise TimeoutError(f"not painted within {PATIENCE_S:.0f} s: {key}")
+        raise TimeoutError(f"not painted within {PATIENCE_S:.0f} s: {keys}")
+
+
+def _keys(document: ClusterDocument) -> dict[str, tuple[str, ...]]:
+    """What each view shows of this document and of none before, as its probe reads it."""
+    figures, gpu = document.cluster, document.nodes["node-0"].gpus[0]
+    granted = 100 * figures.granted_mib / figures.memory_mib
+    return {
+        "overview": (f" {_digit(granted)} % granted",),
+        "map": (f" {figures.gpus} ", f"node-0 GPU 0: {_digit(gpu.taken_mib / 1024)} GiB of "),
+        "pods": (f" {len(document.pods):,} pods ", f"{_digit(gpu.parts[0].memory_mib / 1024)} GiB"),
+    }
+
+
+def _digit(amount: float) -> str:
+    return f"{amount:.1f}".removesuffix(".0")
 
 
 @asynccontextmanager

@@ -11,6 +11,8 @@ from lamina.operations.dashboard.document import (
 )
 
 GPUS, SHARES, WAITING, REASONS = 8, 2, 4_000, 5
+STEP_MIB = 256
+"""By how much a GPU changes: by more than a digit that the page shows, also in one of its shares."""
 
 
 def cluster(nodes: int, generation: int = 0, *, changed: int, waiting: int) -> ClusterDocument:
@@ -38,15 +40,15 @@ def _gpu(node: int, index: int, generation: int) -> GpuCard:
             pod=f"{node}-{index}-{share}",
             name=f"team-{share}/pod-{node}-{index}-{share}",
             namespace=f"team-{share}",
-            memory_mib=4000 + 128 * generation // SHARES,
+            memory_mib=4000 + STEP_MIB * generation // SHARES,
             cores=25,
         )
         for share in range(SHARES)
     )
     return GpuCard(
         uuid=f"GPU-{node}-{index}", index=index, model="Tesla T4", memory_mib=16000, capacity_mib=16000,
-        cores_capacity=100, slots=10, mode="quota", taken_mib=8000 + 128 * generation, taken_cores=50, taken_slots=2,
-        parts=parts,
+        cores_capacity=100, slots=10, mode="quota", taken_mib=8000 + STEP_MIB * generation, taken_cores=50,
+        taken_slots=2, parts=parts,
     )  # fmt: skip
 
 
