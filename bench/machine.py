@@ -53,7 +53,7 @@ class Bench:
         cores: int = 0,
         most: int = 0,
         policy: ComputePolicy = ComputePolicy.NONE,
-        priority: int = 0,
+        priority: int = 1,
         context_mib: int = CONTEXT_MIB,
     ) -> dict[str, str]:
         """Held by the facade to a container of its own; without a figure to all of the memory. With `context_mib` 0 it

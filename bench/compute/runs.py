@@ -31,7 +31,7 @@ class Load(Struct, frozen=True, kw_only=True):
     burst: int = 10
     processes: int = 1
     policy: ComputePolicy = ComputePolicy.CAP
-    priority: int = 0
+    priority: int = 1
 
     @property
     def arguments(self) -> tuple[str, ...]:

@@ -142,3 +142,17 @@ def test_a_lease_on_a_signal_stops_no_other(tmp_path: Path) -> None:
         arbitration.attend((one, other))
         assert said == ["one"] and [each.folder for each in arbitration.containers] == [other]
         arbitration.close()
+
+
+def test_who_only_reads_a_container_leaves_its_links(tmp_path: Path) -> None:
+    """As one run of `lamina run` does with the others."""
+    low, high = made(tmp_path, "low"), made(tmp_path, "high", priority=0)
+    writer, reader = Arbitration(), Arbitration()
+    writer.attend((low, high))
+    writer.tick(time.monotonic_ns())
+    before = links(low)
+    reader.attend((low, high), writing=lambda folder: False)
+    reader.tick(time.monotonic_ns())
+    assert links(low) == before != set()
+    writer.close()
+    reader.close()

@@ -118,7 +118,7 @@ static uint32_t most_unfinished(const struct meter_state *state, uint32_t size, 
         return 1;
     if (makes_room)
         return 1;
-    if (facade_open()->limits.priority == 0)
+    if (facade_open()->limits.priority == 0 && ns <= MORE_NS / MAX_UNFINISHED)
         return MAX_UNFINISHED; /* no one waits for it to stop */
     if (size >= MANY_LAUNCHES || ns > MORE_NS / MIN_UNFINISHED)
         return MIN_UNFINISHED;

@@ -131,6 +131,7 @@ class Arbiter:
         ]
         lent = rates(tenants, working, used, now)
         higher = [_higher(tenant, tenants, first, working) for tenant in tenants]
+        self._turns = {tenant.name: self._turns[tenant.name] for tenant in tenants if tenant.name in self._turns}
         launching = [works and not any(working[j] for j in above) for works, above in zip(working, higher, strict=True)]
         turns = [self._turn(tenants[i].name, bool(higher[i]) and working[i], found) for i in range(len(tenants))]
         windows = self._windows.tick(now, list(_launchers(tenants, launching, lent, refunds, now)))

@@ -36,6 +36,9 @@ class Neighbors:
     def __init__(self, folder: Path) -> None:
         self._folder = folder / NEIGHBORS
         self._numbers: dict[Path, int] = {}
+
+    def clear(self) -> None:
+        """Remove the links of an arbiter that decided before."""
         with suppress(OSError):
             for link in list(self._folder.iterdir()):
                 link.unlink()

@@ -62,6 +62,7 @@ class OpenContainer:
                 self._usage.take_over()
                 self._signal.take_over()
                 self._map(folder / ARBITER)
+                self.neighbors.clear()
         except (OSError, ValueError):
             self.close()
             raise
