@@ -47,7 +47,7 @@ def test_the_status_that_a_pod_has_is_shown_so(monkeypatch: pytest.MonkeyPatch) 
         return f"Pod a/b: {HOSTILE}."
 
     monkeypatch.setattr(resize.operation, "resize_pod", resized)
-    monkeypatch.setattr(resize, "with_cluster", lambda _, work: asyncio.run(work(None)))
+    monkeypatch.setattr(resize, "with_installation", lambda _, work: asyncio.run(work(None)))
     monkeypatch.setattr(resize, "chosen_namespace", lambda *_: "a")
     printed = CliRunner().invoke(cli.app, ["resize", "b", "--memory", "1Mi", "--wait"]).output
     assert printed.count("done main=1") == 2 and "\x1b" not in printed and "\x9b" not in printed
