@@ -193,6 +193,17 @@ def test_a_signal_ends_what_a_command_left_running(private_folder: Path) -> None
     assert list(private_folder.iterdir()) == []
 
 
+@pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGHUP])
+def test_a_signal_that_ends_a_shell_ends_what_it_has_started(private_folder: Path, number: signal.Signals) -> None:
+    """A shell hands no signal on to its programs, and the caller of the run knows none of them."""
+    shell = "trap 'exit 5' TERM HUP; sleep 600 & echo ready; wait"
+    with other_process(private_folder, "sh", "-c", shell) as process:
+        assert process.stdout is not None and process.stdout.readline() == "ready\n"
+        process.send_signal(number)
+        assert process.wait(timeout=60) == 5
+    assert list(private_folder.iterdir()) == []
+
+
 def test_signals_at_any_moment_leave_nothing(private_folder: Path) -> None:
     for delay in range(0, 300, 30):
         with other_process(private_folder, "sleep", "600") as process:

@@ -26,6 +26,7 @@ from lamina.errors import BadInput
 _FORWARDED = frozenset(
     {signal.SIGTERM, signal.SIGINT, signal.SIGHUP, signal.SIGQUIT, signal.SIGUSR1, signal.SIGUSR2, signal.SIGCONT}
 )
+_ENDING = frozenset({signal.SIGTERM, signal.SIGINT, signal.SIGHUP, signal.SIGQUIT})
 _TICK_S, _LOOK_S, _SECOND_LOOK_S = 0.01, 0.5, 0.05
 _IGNORED_BY_PYTHON = (signal.SIGPIPE, signal.SIGXFSZ)
 _FROM_KERNEL = 0x80  # si_code of a signal that no process sent: the terminal's, which reaches the whole group
@@ -162,12 +163,13 @@ def _held(command: Sequence[str], variables: dict[str, str], folder: Path, drive
     work, looked = DriverWork(driver), 0.0
     arbitration = Arbitration(confirm=work.confirmation)
     child = os.posix_spawnp(command[0], list(command), variables, setsigmask=blocked, setsigdef=_IGNORED_BY_PYTHON)
-    code, left = None, [child]
+    code, left, ending = None, [child], 0
     while left:
         got = signal.sigtimedwait(_FORWARDED | {signal.SIGCHLD}, _TICK_S)
         if got is not None and got.si_signo != signal.SIGCHLD:
             if got.si_code != _FROM_KERNEL or code is not None:
                 _pass_on(got.si_signo, left)
+                ending = got.si_signo if got.si_signo in _ENDING else ending
             continue
         if time.monotonic() - looked > _LOOK_S:
             looked = time.monotonic()
@@ -177,6 +179,8 @@ def _held(command: Sequence[str], variables: dict[str, str], folder: Path, drive
         work.look(arbitration.containers, now)
         if code is None and (ended := os.waitpid(child, os.WNOHANG))[0] == child:
             code = os.waitstatus_to_exitcode(ended[1])
+            if ending:  # by who ends a shell, to end what it has started too
+                _pass_on(ending, _left(folder))
             left = _left_behind(folder)
     work.close()
     assert code is not None, "it ends before those that it leaves behind"
