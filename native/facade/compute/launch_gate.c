@@ -114,9 +114,7 @@ static uint32_t vary_count(uint32_t count, uint64_t now)
 static uint32_t most_unfinished(const struct meter_state *state, uint32_t size, bool makes_room)
 {
     uint64_t ns = state->each * size;
-    if (!state->known)
-        return 1;
-    if (makes_room)
+    if (!state->known || makes_room)
         return 1;
     if (facade_open()->limits.priority == 0 && ns <= MORE_NS / MAX_UNFINISHED)
         return MAX_UNFINISHED; /* no one waits for it to stop */

@@ -78,45 +78,44 @@ static bool map_usage(const char *directory)
     return true;
 }
 
-/* Without it a container only gets none of the time that others on the GPU do not use. */
-static bool map_arbiter(const char *directory)
+/* The beginning of a file. MAP_FAILED where it cannot be mapped or is shorter. */
+static void *map_file(const char *path, size_t size, bool writing)
 {
-    static const struct lamina_arbiter no_arbiter;
-    char path[4096];
-    snprintf(path, sizeof path, "%s/arbiter", directory);
-    const struct lamina_arbiter *found = MAP_FAILED;
-    int file = open(path, O_RDONLY | O_CLOEXEC);
-    if (file >= 0 && lseek(file, 0, SEEK_END) >= (off_t)sizeof *found)
-        found = mmap(NULL, sizeof *found, PROT_READ, MAP_SHARED, file, 0);
+    void *found = MAP_FAILED;
+    int file = open(path, (writing ? O_RDWR : O_RDONLY) | O_CLOEXEC);
+    if (file >= 0 && lseek(file, 0, SEEK_END) >= (off_t)size)
+        found = mmap(NULL, size, writing ? PROT_READ | PROT_WRITE : PROT_READ, MAP_SHARED, file, 0);
     if (file >= 0)
         close(file);
+    return found;
+}
+
+/* Without it a container only gets none of the time that others on the GPU do not use. */
+static void map_arbiter(void)
+{
+    static const struct lamina_arbiter no_arbiter;
+    char path[sizeof facade.files + 16];
+    snprintf(path, sizeof path, "%s/arbiter", facade.files);
+    const struct lamina_arbiter *found = map_file(path, sizeof *found, false);
     bool valid = found != MAP_FAILED && found->magic == LAMINA_ARBITER_MAGIC &&
                  found->version == LAMINA_LAYOUT_VERSION && found->device_count == facade.limits.device_count;
     facade.arbiter = valid ? found : &no_arbiter;
     facade.account.arbiter = facade.arbiter;
     if (!valid)
         log_line(LOG_INFO, "%s: there is no arbiter; GPU time is limited without regard to other containers", path);
-    return true;
 }
 
 /* Without it, neighbors of lower priority do not make room at once. */
-static bool map_signal(const char *directory)
+static void map_signal(void)
 {
     static struct lamina_signal no_signal;
-    char path[4096];
-    snprintf(path, sizeof path, "%s/signal", directory);
-    struct lamina_signal *found = MAP_FAILED;
-    int file = open(path, O_RDWR | O_CLOEXEC);
-    if (file >= 0 && lseek(file, 0, SEEK_END) >= (off_t)sizeof *found)
-        found = mmap(NULL, sizeof *found, PROT_READ | PROT_WRITE, MAP_SHARED, file, 0);
-    if (file >= 0)
-        close(file);
+    char path[sizeof facade.files + 16];
+    snprintf(path, sizeof path, "%s/signal", facade.files);
+    struct lamina_signal *found = map_file(path, sizeof *found, true);
     bool valid = found != MAP_FAILED && found->magic == LAMINA_SIGNAL_MAGIC && found->version == LAMINA_LAYOUT_VERSION;
     facade.signal = valid ? found : &no_signal;
-    snprintf(facade.files, sizeof facade.files, "%s", directory);
     if (!valid)
         log_line(LOG_INFO, "%s: there is no signal; other containers do not see when this one has work", path);
-    return true;
 }
 
 static bool open_driver(const char *directory)
@@ -140,8 +139,12 @@ static void open_once(void)
                  directory == NULL ? "LAMINA_DIR" : "LAMINA_DRIVER");
         return;
     }
-    if (!read_limits(directory) || !map_usage(directory) || !map_arbiter(directory) || !map_signal(directory) ||
-        !open_driver(driver))
+    snprintf(facade.files, sizeof facade.files, "%s", directory);
+    if (!read_limits(directory) || !map_usage(directory))
+        return;
+    map_arbiter();
+    map_signal();
+    if (!open_driver(driver))
         return;
     ASSERT(facade.driver != NULL && facade.arbiter != NULL);
     ASSERT(facade.limits.device_count <= LAMINA_MAX_DEVICES);
