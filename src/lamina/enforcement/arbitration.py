@@ -162,7 +162,8 @@ class Arbitration:
             structs.replace(tenant, confirmed=self._confirm(container.folder, uuid)) for container, _, tenant in members
         ]
         decisions = arbiter.tick(now, tenants, before)
-        signals = {tenant.name: container.heeded(device) for container, device, tenant in members}
+        heeded = {name for decision in decisions.values() for name in decision.heeds}
+        signals = {tenant.name: each.heeded(device) for each, device, tenant in members if tenant.name in heeded}
         for container, device, tenant in members:
             decision = decisions[tenant.name]
             container.heed(device, [signals[name] for name in decision.heeds])

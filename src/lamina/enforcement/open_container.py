@@ -47,6 +47,7 @@ class OpenContainer:
         """One for each of its GPUs, as it was last observed."""
         self._decided: dict[int, Decision] = {}
         self._lent: dict[int, Lending] = {}
+        self._heeded: dict[int, list[int]] = {}
         self._mapped: mmap.mmap | None = None
         self._decisions: layout.ArbiterFile | None = None
         self._working: Sequence[int] = (0,) * layout.MAX_DEVICES
@@ -155,9 +156,10 @@ class OpenContainer:
         if self._decisions is None:
             return
         words = self.neighbors.words(heeded)
-        record = self._decisions.heeded[device].signals
-        for place, word in enumerate((words + [0] * layout.HEEDED)[: layout.HEEDED]):
-            if record[place] != word:
+        if self._heeded.get(device) != words:
+            self._heeded[device] = words
+            record = self._decisions.heeded[device].signals
+            for place, word in enumerate((words + [0] * layout.HEEDED)[: layout.HEEDED]):
                 record[place] = word
 
     def heeded(self, device: int) -> HeededNeighbor:
