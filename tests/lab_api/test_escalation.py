@@ -120,3 +120,14 @@ async def test_aggregation_needs_the_rights_of_an_administrator() -> None:
     rule = {"clusterRoleSelectors": [{"matchLabels": {"a": "b"}}]}
     message = await refused(bench, "clusterroles", role(PODS, aggregationRule=rule))
     assert message.endswith("is forbidden: must have cluster-admin privileges to use the aggregationRule")
+
+
+@pytest.mark.parametrize(("plural", "kind"), [("rolebindings", "Role"), ("clusterrolebindings", "ClusterRole")])
+async def test_a_binding_keeps_its_role(plural: str, kind: str) -> None:
+    bench = Bench()
+    made = await bench.create(f"{plural}.{GROUP}", binding(kind, "own"))
+    with pytest.raises(ApiError, match=r"roleRef: Invalid value: .*: cannot change roleRef") as error:
+        await bench.update(f"{plural}.{GROUP}", {**made, "roleRef": {**made["roleRef"], "name": "other"}})
+    assert error.value.code == 422
+    subjects = [{"kind": "User", "name": "bob", "apiGroup": GROUP}]
+    assert (await bench.update(f"{plural}.{GROUP}", {**made, "subjects": subjects}))["subjects"] == subjects

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import os
+import secrets
 import shutil
 import signal
 import subprocess
@@ -55,7 +56,8 @@ class OneKubelet:
         self.server.write_kubeconfig(self.kubeconfig)
         self.kube: KubeClient = self.loop.run(connect(self.kubeconfig))
         self.process: subprocess.Popen[bytes] | None = None
-        self.made = 0
+        self.made: list[str] = []
+        self.mark = secrets.token_hex(3)  # so that no process of another run on this machine has a pod's name
 
     def start_kubelet(self, *options: str) -> None:
         words = [
@@ -96,8 +98,8 @@ class OneKubelet:
 
     def create(self, *containers: Object, **spec: Any) -> str:
         """Make a pod on the node; returns its name."""
-        self.made += 1
-        name = f"pod-{self.made}"
+        name = f"pod-{self.mark}-{len(self.made) + 1}"
+        self.made.append(name)
         annotations = spec.pop("annotations", {})
         body = {
             "metadata": {"name": name, "namespace": "default", "annotations": annotations, "labels": {"app": "x"}},

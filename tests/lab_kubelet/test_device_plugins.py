@@ -32,10 +32,9 @@ def own_cluster() -> Iterator[OneKubelet]:
 @pytest.fixture
 def lab(own_cluster: OneKubelet) -> Iterator[OneKubelet]:
     """The cluster; every test's pods and plugins are gone when the next one begins."""
-    before = own_cluster.made
+    before = len(own_cluster.made)
     yield own_cluster
-    for number in range(before, own_cluster.made):
-        name = f"pod-{number + 1}"
+    for name in own_cluster.made[before:]:
         if not own_cluster.gone(name):
             own_cluster.delete(name, grace_s=1)
         own_cluster.until_gone(name)

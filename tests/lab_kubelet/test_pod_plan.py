@@ -13,10 +13,16 @@ from lamina_lab.kubelet.pods.pod_plan import initialized, plan, restarts
 NOW = 1000.0
 
 
-def pod(*apps: str, inits: tuple[str, ...] = (), sides: tuple[str, ...] = ()) -> list[Container]:
+def pod(
+    *apps: str, inits: tuple[str, ...] = (), sides: tuple[str, ...] = (), added: tuple[str, ...] = ()
+) -> list[Container]:
     first: list[dict[str, Any]] = [{"name": name} for name in inits]
     first += [{"name": name, "restartPolicy": "Always"} for name in sides]
-    return containers_of({"initContainers": first, "containers": [{"name": name} for name in apps]})
+    others = {
+        "containers": [{"name": name} for name in apps],
+        "ephemeralContainers": [{"name": name} for name in added],
+    }
+    return containers_of({"initContainers": first, **others})
 
 
 def named(containers: list[Container], name: str) -> Container:
@@ -35,10 +41,11 @@ def end(container: Container, code: int, at: float = NOW) -> None:
 @pytest.mark.parametrize(("policy", "code"), list(itertools.product(("Always", "OnFailure", "Never"), (0, 1))), ids=str)
 def test_restart_policies(policy: str, code: int) -> None:
     ended = Terminated(code, "", NOW)
-    app, init, side = (Container("c", kind, {}) for kind in (Kind.APP, Kind.INIT, Kind.SIDECAR))
+    app, init, side, added = (Container("c", kind, {}) for kind in (Kind.APP, Kind.INIT, Kind.SIDECAR, Kind.EPHEMERAL))
     assert restarts(app, policy, ended) is (policy == "Always" or (policy == "OnFailure" and code == 1))
     assert restarts(init, policy, ended) is (code == 1 and policy != "Never")
     assert restarts(side, policy, ended)
+    assert not restarts(added, policy, ended)
 
 
 def test_all_apps_start_at_once() -> None:
@@ -54,6 +61,26 @@ def test_init_containers_come_one_after_the_other() -> None:
     assert plan(containers, "Always", NOW, ending=False).start == ["two"]
     end(named(containers, "two"), 0)
     assert plan(containers, "Always", NOW, ending=False).start == ["app"]
+
+
+def test_ephemeral_containers_start_at_once_and_once() -> None:
+    containers = pod("app", inits=("one",), added=("look",))
+    assert plan(containers, "Always", NOW, ending=False).start == ["one", "look"]
+    run(named(containers, "one"))
+    run(named(containers, "look"))
+    end(named(containers, "look"), 1)
+    end(named(containers, "one"), 0)
+    assert plan(containers, "Always", NOW, ending=False).start == ["app"]
+
+
+def test_ephemeral_containers_keep_no_pod_alive() -> None:
+    containers = pod("app", added=("look",))
+    run(named(containers, "app"))
+    run(named(containers, "look"))
+    end(named(containers, "app"), 0)
+    assert plan(containers, "Never", NOW, ending=False).stop == ["look"]
+    end(named(containers, "look"), 137)
+    assert plan(containers, "Never", NOW, ending=False).ended
 
 
 def test_sidecar_lets_the_rest_go_on_once_it_has_started() -> None:

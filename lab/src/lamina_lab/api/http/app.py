@@ -149,7 +149,7 @@ async def _get(
         return await streams.logs(api, nodes, place, request)
     if place.subresource == "scale":
         return _json(scale.of(api.get(resource, place.namespace, place.name).obj))
-    if place.subresource not in ("", "status"):
+    if place.subresource not in ("", "status", "ephemeralcontainers"):
         raise method_not_allowed("get", f"{resource.plural}/{place.subresource}")
     return await reads.read(api, resource, place, request)
 

@@ -29,6 +29,7 @@ _SUBRESOURCES: dict[str, tuple[str, str, str, tuple[str, ...]]] = {
     "token": ("authentication.k8s.io", "v1", "TokenRequest", ("create",)),
     "exec": ("", "v1", "PodExecOptions", ("create", "get")),
     "log": ("", "v1", "Pod", ("get",)),
+    "ephemeralcontainers": ("", "", "", ("get", "patch", "update")),
 }
 
 

@@ -23,8 +23,9 @@ def choose_container(pod: Object, asked: str) -> str:
     name, spec = pod["metadata"]["name"], pod["spec"]
     regular = [container["name"] for container in spec.get("containers") or []]
     first = [init_container["name"] for init_container in spec.get("initContainers") or []]
+    added = [container["name"] for container in spec.get("ephemeralContainers") or []]
     if asked:
-        if asked not in regular + first:
+        if asked not in regular + first + added:
             raise bad_request(f"container {asked} is not valid for pod {name}")
         return asked
     if len(regular) == 1:
@@ -42,7 +43,7 @@ def _node(pod: Object) -> str:
 
 def _status_of(pod: Object, container: str) -> Object:
     status = pod.get("status") or {}
-    for field in ("containerStatuses", "initContainerStatuses"):
+    for field in ("containerStatuses", "initContainerStatuses", "ephemeralContainerStatuses"):
         for status_entry in status.get(field) or []:
             if status_entry.get("name") == container:
                 found: Object = status_entry

@@ -19,6 +19,7 @@ from lamina_lab.api.schema.field_selectors import selection
 from lamina_lab.api.schema.resources import ApiResource
 from lamina_lab.api.storage.lifecycle import Deletion
 from lamina_lab.api.storage.verbs import Api, Call
+from lamina_lab.api.storage.write_rules import EPHEMERAL
 from lamina_lab.kubernetes.errors import ApiError, bad_request, method_not_allowed, success, unsupported_media
 
 _MEDIA = ("application/json", "application/yaml", "text/plain", "application/octet-stream")
@@ -139,7 +140,7 @@ def _writable(resource: ApiResource, address: ResourcePath) -> str:
     """The subresource of an update. A namespace's finalize subresource is the namespace itself here."""
     if address.subresource == "finalize":
         return ""
-    if address.subresource not in ("", "status") or (address.subresource and not resource.has_status):
+    if address.subresource not in ("", "status", EPHEMERAL) or (address.subresource and not resource.has_status):
         raise method_not_allowed("update", f"{resource.plural}/{address.subresource}")
     return address.subresource
 

@@ -148,7 +148,7 @@ EnvFromSource: prefix=1:s configMapRef=2:ConfigMapEnvSource* secretRef=3:SecretE
 EnvVar: name=1:s value=2:s valueFrom=3:EnvVarSource*
 EnvVarSource: fieldRef=1:ObjectFieldSelector* resourceFieldRef=2:ResourceFieldSelector*
     configMapKeyRef=3:ConfigMapKeySelector* secretKeyRef=4:SecretKeySelector* fileKeyRef=5:FileKeySelector*
-EphemeralContainer: ephemeralContainerCommon=1:EphemeralContainerCommon targetContainerName=2:s
+EphemeralContainer: ephemeralContainerCommon=1:EphemeralContainerCommon! targetContainerName=2:s
 EphemeralContainerCommon: name=1:s image=2:s command=3:[]s args=4:[]s workingDir=5:s ports=6:[]ContainerPort
     envFrom=19:[]EnvFromSource env=7:[]EnvVar resources=8:ResourceRequirements resizePolicy=23:[]ContainerResizePolicy
     restartPolicy=24:s* restartPolicyRules=25:[]ContainerRestartRule volumeMounts=9:[]VolumeMount

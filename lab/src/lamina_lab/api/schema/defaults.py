@@ -59,7 +59,7 @@ def pod_spec(spec: Object) -> None:
     spec.setdefault("dnsPolicy", "ClusterFirst")
     spec.setdefault("securityContext", {})
     spec.setdefault("schedulerName", "default-scheduler")
-    for container in containers(spec):
+    for container in (*containers(spec), *spec.get("ephemeralContainers", ())):
         _container(container)
     for volume in spec.get("volumes", ()):
         for kind in ("configMap", "secret", "downwardAPI", "projected"):

@@ -22,6 +22,10 @@ _LABEL_RULE = (
 )
 _POLICIES = ("Always", "OnFailure", "Never")
 _PLAIN = ("cpu", "memory", "ephemeral-storage")
+_NOT_EPHEMERAL = (
+    *("ports", "resources", "resizePolicy", "restartPolicy", "lifecycle"),
+    *("livenessProbe", "readinessProbe", "startupProbe"),
+)
 _UPDATE_RULE = (
     "pod updates may not change fields other than `spec.containers[*].image`,`spec.initContainers[*].image`,"
     "`spec.activeDeadlineSeconds`,`spec.tolerations` (only additions to existing tolerations),"
@@ -39,9 +43,20 @@ def pod_spec(spec: Object, at: str) -> list[StatusCause]:
             causes.append(required(f"{at}.containers"))
         for index, container in enumerate(found):
             causes += _container(container, f"{at}.{field}[{index}]", volumes, names)
+    for index, container in enumerate(spec.get("ephemeralContainers", [])):
+        causes += _ephemeral(container, f"{at}.ephemeralContainers[{index}]", volumes, names)
     policy = spec.get("restartPolicy", "Always")
     if policy not in _POLICIES:
         causes.append(unsupported_value(f"{at}.restartPolicy", policy, _POLICIES))
+    return causes
+
+
+def template_spec(spec: Object, at: str) -> list[StatusCause]:
+    """The spec of a template's pods."""
+    causes = pod_spec(spec, at)
+    if spec.get("ephemeralContainers"):
+        detail = "ephemeral containers not allowed in pod template"
+        causes.append(forbidden_field(f"{at}.ephemeralContainers", detail))
     return causes
 
 
@@ -54,6 +69,18 @@ def pod_update(pod: Object, old: Object) -> list[StatusCause]:
         detail = "existing toleration can not be modified except its tolerationSeconds"
         return [forbidden_field("spec.tolerations", detail)]
     return []
+
+
+def ephemeral_update(pod: Object, old: Object) -> list[StatusCause]:
+    """Ephemeral containers can only be added."""
+    present = {container["name"]: container for container in pod["spec"].get("ephemeralContainers") or []}
+    causes = []
+    for before in old["spec"].get("ephemeralContainers") or []:
+        if present.get(before["name"]) != before:
+            what = "changed" if before["name"] in present else "removed"
+            detail = f'existing ephemeral containers "{before["name"]}" may not be {what}'
+            causes.append(forbidden_field("spec.ephemeralContainers", detail))
+    return causes
 
 
 def _settled(spec: Object) -> Object:
@@ -86,6 +113,18 @@ def _container(container: Object, at: str, volumes: set[Any], names: set[str]) -
         if not mount.get("mountPath"):
             causes.append(required(f"{where}.mountPath"))
     return causes + _resources(container.get("resources", {}), f"{at}.resources")
+
+
+def _ephemeral(container: Object, at: str, volumes: set[Any], names: set[str]) -> list[StatusCause]:
+    """They have no resources, ports and probes, and may share the processes of a container of the pod."""
+    target, others = container.get("targetContainerName", ""), set(names)
+    causes = _container(container, at, volumes, names)
+    for field in _NOT_EPHEMERAL:
+        if container.get(field):
+            causes.append(forbidden_field(f"{at}.{field}", "cannot be set for an Ephemeral Container"))
+    if target and target not in others:
+        causes.append(StatusCause(f"{at}.targetContainerName", f'Not found: "{target}"', "FieldValueNotFound"))
+    return causes
 
 
 def _resources(resources: Object, at: str) -> list[StatusCause]:

@@ -46,7 +46,7 @@ class ApiResource(Struct, frozen=True):
 
 def _rows() -> Iterator[ApiResource]:
     status, scale = ("status",), ("status", "scale")
-    pod = ("status", "log", "exec", "binding", "eviction")
+    pod = ("status", "log", "exec", "binding", "eviction", "ephemeralcontainers")
     every = ("all",)
     for plural, kind, namespaced, short, subresources, categories in (
         ("configmaps", "ConfigMap", True, ("cm",), (), ()),

@@ -6,7 +6,7 @@ from collections.abc import Callable
 from lamina.ports.kube import Object
 from lamina_lab.api.schema import device_validation, workload_validation
 from lamina_lab.api.schema.limit_range_validation import limit_range
-from lamina_lab.api.schema.pod_validation import pod_spec, pod_update
+from lamina_lab.api.schema.pod_validation import ephemeral_update, pod_spec, pod_update
 from lamina_lab.api.schema.resources import ApiResource
 from lamina_lab.kubernetes.errors import (
     StatusCause,
@@ -44,17 +44,20 @@ KEY_RULE = (
 
 def check_new(resource: ApiResource, obj: Object) -> None:
     """Validate a new object, whose types are already checked (shapes.py). Raises 422 with all causes."""
-    _check(resource, obj, _metadata(resource, obj) + _body(resource, obj))
+    causes = _metadata(resource, obj) + _body(resource, obj)
+    if resource.storage == "pods" and obj["spec"].get("ephemeralContainers"):
+        causes.append(forbidden_field("spec.ephemeralContainers", "cannot be set on create"))
+    _check(resource, obj, causes)
 
 
-def check_update(resource: ApiResource, obj: Object, old: Object) -> None:
-    """Validate an update, including immutable fields."""
+def check_update(resource: ApiResource, obj: Object, old: Object, subresource: str = "") -> None:
+    """Validate an update, including immutable fields, through `subresource` if it has one of its own."""
     causes = _metadata(resource, obj)
     before, after = old.get("metadata", {}).get("finalizers") or [], obj["metadata"].get("finalizers") or []
     if "deletionTimestamp" in old["metadata"] and set(after) - set(before):
         detail = f"no new finalizers can be added if the object is being deleted, found new finalizers {after}"
         causes.append(forbidden_field("metadata.finalizers", detail))
-    immutable = _IMMUTABLE.get(resource.storage)
+    immutable = _IMMUTABLE.get(f"{resource.storage}/{subresource}" if subresource else resource.storage)
     causes += _body(resource, obj)
     if not causes and immutable is not None:
         causes = immutable(obj, old)
@@ -182,6 +185,13 @@ def _unchanged(*fields: str) -> Callable[[Object, Object], list[StatusCause]]:
     return rule
 
 
+def _role_reference(binding: Object, old: Object) -> list[StatusCause]:
+    """A binding keeps its role: who may write bindings could otherwise pass on another one to its subjects."""
+    if binding.get("roleRef") == old.get("roleRef"):
+        return []
+    return [StatusCause("roleRef", f"Invalid value: {binding.get('roleRef')}: cannot change roleRef")]
+
+
 _RULES: dict[str, Callable[[Object], list[StatusCause]]] = {
     "limitranges": limit_range,
     "pods": _pod,
@@ -203,12 +213,15 @@ _RULES: dict[str, Callable[[Object], list[StatusCause]]] = {
 
 _IMMUTABLE: dict[str, Callable[[Object, Object], list[StatusCause]]] = {
     "pods": pod_update,
+    "pods/ephemeralcontainers": ephemeral_update,
     "deployments.apps": _unchanged("selector"),
     "replicasets.apps": _unchanged("selector"),
     "daemonsets.apps": _unchanged("selector"),
     "statefulsets.apps": workload_validation.stateful_set_update,
     "jobs.batch": _unchanged("selector", "template", "completions"),
     "customresourcedefinitions.apiextensions.k8s.io": _unchanged("group", "scope"),
+    "rolebindings.rbac.authorization.k8s.io": _role_reference,
+    "clusterrolebindings.rbac.authorization.k8s.io": _role_reference,
     "resourceclaims.resource.k8s.io": _unchanged(),
     "resourceclaimtemplates.resource.k8s.io": _unchanged(),
     "resourceslices.resource.k8s.io": _unchanged("driver", "nodeName"),

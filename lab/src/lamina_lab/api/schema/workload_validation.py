@@ -3,7 +3,7 @@
 from zoneinfo import ZoneInfo, ZoneInfoNotFoundError
 
 from lamina.ports.kube import Object
-from lamina_lab.api.schema.pod_validation import pod_spec
+from lamina_lab.api.schema.pod_validation import template_spec
 from lamina_lab.kubernetes import cron
 from lamina_lab.kubernetes.errors import StatusCause, forbidden_field, invalid_value, required, unsupported_value
 
@@ -42,7 +42,7 @@ def workload(obj: Object) -> list[StatusCause]:
     spec = obj["spec"]
     causes = _not_negative(spec, "replicas") + _selector(spec)
     template = spec["template"].get("spec") or {}
-    causes += pod_spec(template, "spec.template.spec")
+    causes += template_spec(template, "spec.template.spec")
     policy = template.get("restartPolicy", "Always")
     if policy != "Always":
         causes.append(unsupported_value("spec.template.spec.restartPolicy", policy, ["Always"]))
@@ -140,7 +140,7 @@ def _job_spec(spec: Object, at: str) -> list[StatusCause]:
     for field in ("parallelism", "completions", "backoffLimit"):
         causes += _not_negative(spec, field, at)
     template = spec["template"].get("spec") or {}
-    causes += pod_spec(template, f"{at}.template.spec")
+    causes += template_spec(template, f"{at}.template.spec")
     policy = template.get("restartPolicy")
     if policy not in ("OnFailure", "Never"):
         causes.append(unsupported_value(f"{at}.template.spec.restartPolicy", policy, ["OnFailure", "Never"]))

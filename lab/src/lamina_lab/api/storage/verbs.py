@@ -201,12 +201,12 @@ class Api:
         obj = copy.deepcopy(write_rules.identity(resource, namespace, name, body))
         call.refuse_or_warn(resource, shapes.conform(resource, obj))
         obj = write_rules.merged(resource, before.obj, obj, subresource)
-        if not subresource:
+        if subresource != "status":
             defaults.fill(resource, obj)
         obj = await self._admitted(AdmissionAttributes("UPDATE", resource, subresource, obj, before.obj), call)
-        if not subresource:
+        if subresource != "status":
             defaults.fill(resource, obj)
-            validation.check_update(resource, obj, before.obj)
+            validation.check_update(resource, obj, before.obj, subresource)
         await self._validated(AdmissionAttributes("UPDATE", resource, subresource, obj, before.obj), call)
         write_rules.bump_generation(resource, before.obj, obj)
         if obj == before.obj:

@@ -10,6 +10,8 @@ from lamina.ports.kube import Object
 from lamina_lab.api.schema.resources import ApiResource
 from lamina_lab.kubernetes.errors import bad_request, conflict, invalid, invalid_value
 
+EPHEMERAL = "ephemeralcontainers"
+"""The subresource of pods that adds ephemeral containers and changes nothing else."""
 _SERVER_OWNED = (
     "uid",
     "creationTimestamp",
@@ -74,6 +76,9 @@ def merged(resource: ApiResource, old: Object, new: Object, subresource: str) ->
         result = {**kept, "metadata": dict(old["metadata"]), **({"status": new["status"]} if new.get("status") else {})}
         if "managedFields" in meta:
             result["metadata"]["managedFields"] = meta["managedFields"]
+    elif subresource == EPHEMERAL:
+        added = (new.get("spec") or {}).get("ephemeralContainers") or []
+        result = {**old, "metadata": dict(old["metadata"]), "spec": {**old["spec"], "ephemeralContainers": added}}
     else:
         result = {**new, "metadata": dict(meta)}
         if resource.has_status:

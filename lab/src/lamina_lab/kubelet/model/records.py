@@ -17,6 +17,7 @@ class Kind(StrEnum):
     INIT = "init"
     SIDECAR = "sidecar"  # an init container with restartPolicy Always
     APP = "app"
+    EPHEMERAL = "ephemeral"  # added to a pod that exists, by `kubectl debug`
 
 
 class Waiting(Struct, frozen=True):
@@ -84,13 +85,14 @@ class Container(Struct):
 
 
 def containers_of(pod_spec: Mapping[str, Any]) -> list[Container]:
-    """New records, init containers first, in the order of the spec."""
+    """New records in the order of the spec: init containers, apps, then ephemeral containers."""
     inits = [Container(spec["name"], _init_kind(spec), spec) for spec in pod_spec.get("initContainers") or ()]
     apps = [Container(spec["name"], Kind.APP, spec) for spec in pod_spec.get("containers") or ()]
     if inits:
         for container in inits + apps:
             container.state = Waiting("PodInitializing")
-    return inits + apps
+    added = [Container(spec["name"], Kind.EPHEMERAL, spec) for spec in pod_spec.get("ephemeralContainers") or ()]
+    return inits + apps + added
 
 
 def of_kind(containers: Iterable[Container], *kinds: Kind) -> list[Container]:

@@ -24,6 +24,8 @@ class PodPlan(Struct):
 
 def restarts(container: Container, policy: str, end: Terminated) -> bool:
     """Whether a container that ended this way is restarted under the pod's restart `policy`."""
+    if container.kind is Kind.EPHEMERAL:
+        return False
     if container.kind is Kind.SIDECAR:
         return True
     if container.kind is Kind.INIT:
@@ -56,13 +58,17 @@ def plan(containers: Sequence[Container], policy: str, now: float, *, ending: bo
     apps = of_kind(containers, Kind.APP)
     if ending or failed_init(containers, policy):
         _end(result, containers)
-    elif not initialized(containers):
+        return result
+    if not initialized(containers):
         _initialize(result, containers, policy, now)
     elif all(_is_over(app, policy) for app in apps):
         _end(result, containers)
+        return result
     else:
         for container in of_kind(containers, Kind.SIDECAR, Kind.APP):
             _keep_running(result, container, policy, now)
+    for container in of_kind(containers, Kind.EPHEMERAL):
+        _keep_running(result, container, policy, now)
     return result
 
 
@@ -71,9 +77,9 @@ def _is_over(container: Container, policy: str) -> bool:
 
 
 def _end(result: PodPlan, containers: Sequence[Container]) -> None:
-    """Stop apps and ordinary init containers first, then sidecars in reverse order."""
+    """Stop all but sidecars first, then sidecars in reverse order."""
     active = [container for container in containers if container.running or container.starting]
-    first = of_kind(active, Kind.APP, Kind.INIT)
+    first = of_kind(active, Kind.APP, Kind.INIT, Kind.EPHEMERAL)
     if first:
         result.stop = [container.name for container in first]
     elif active:

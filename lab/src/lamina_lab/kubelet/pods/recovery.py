@@ -25,10 +25,8 @@ def is_finished(pod: Mapping[str, Any]) -> bool:
 def restored(pod: Mapping[str, Any], now: float) -> list[Container]:
     """The records of `pod` according to its status."""
     status = pod.get("status") or {}
-    statuses = {
-        entry["name"]: entry
-        for entry in [*(status.get("initContainerStatuses") or ()), *(status.get("containerStatuses") or ())]
-    }
+    fields = ("initContainerStatuses", "containerStatuses", "ephemeralContainerStatuses")
+    statuses = {entry["name"]: entry for field in fields for entry in status.get(field) or ()}
     containers = containers_of(pod["spec"])
     for container in containers:
         if entry := statuses.get(container.name):

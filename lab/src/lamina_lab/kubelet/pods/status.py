@@ -71,6 +71,8 @@ def pod_status(
     }
     if inits := of_kind(containers, Kind.INIT, Kind.SIDECAR):
         status["initContainerStatuses"] = [container_status(c) for c in inits]
+    if added := of_kind(containers, Kind.EPHEMERAL):
+        status["ephemeralContainerStatuses"] = [container_status(c) for c in added]
     if failure:
         status |= {"reason": failure.reason, "message": failure.message}
     status["conditions"] = [*conditions(containers, status["phase"], now, before), *foreign_conditions(pod, now)]
@@ -91,11 +93,12 @@ def rejected_status(pod: Mapping[str, Any], failure: PodFailure, now: float) -> 
 
 def container_status(container: Container) -> Object:
     spec = container.spec
+    ready = container.ready or (container.kind is Kind.INIT and container.completed)
     return {
         "name": container.name,
         "state": _state(container.state),
         "lastState": _state(container.last) if container.last else {},
-        "ready": container.ready or (container.kind is Kind.INIT and container.completed),
+        "ready": ready and container.kind is not Kind.EPHEMERAL,  # no readiness of the pod depends on it
         "started": container.started,
         "restartCount": container.restarts,
         "image": spec.get("image", ""),

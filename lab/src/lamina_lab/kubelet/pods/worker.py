@@ -73,8 +73,10 @@ class PodWorker:
         self.ip = status.get("podIP") or pod_ip(self.uid)
 
     def update(self, pod: Mapping[str, Any]) -> None:
-        """The API server has a newer version."""
+        """The API server has a newer version, perhaps with more ephemeral containers."""
         self.pod = pod
+        known = {container.name for container in self.containers}
+        self.containers += [added for added in containers_of(pod["spec"]) if added.name not in known]
         self._wake.set()
 
     def refresh(self) -> None:
