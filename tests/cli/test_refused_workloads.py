@@ -5,10 +5,20 @@ from typing import Any
 import msgspec
 import pytest
 
-from lamina.ports.kube import DAEMON_SETS, DEPLOYMENTS, JOBS, REPLICA_SETS, STATEFUL_SETS, NotFound, Refused, Resource
+from lamina.ports.kube import (
+    CRON_JOBS,
+    DAEMON_SETS,
+    DEPLOYMENTS,
+    JOBS,
+    REPLICA_SETS,
+    STATEFUL_SETS,
+    NotFound,
+    Refused,
+    Resource,
+)
 from lamina.ports.kube.fake import FakeKube
 from tests.cli.commands import Commands
-from tests.worlds.clusters import cluster, container, inventory, pod
+from tests.worlds.clusters import cluster, container, cron_job, inventory, pod
 
 SENTENCE = 'container "main": nvidia.com/gpucores must be an integer from 0 to 100, got 150'
 
@@ -51,10 +61,11 @@ async def test_others_are_not(resource: Resource, other: dict[str, Any], monkeyp
     assert await listed(kube, monkeypatch) == ["No pod in namespace default requests a GPU."]
 
 
-async def test_a_job_of_a_cron_job_is_listed(monkeypatch: pytest.MonkeyPatch) -> None:
+async def test_a_cron_job_is_listed_and_its_jobs_are_not(monkeypatch: pytest.MonkeyPatch) -> None:
     kube = await cluster(inventory("n"))
-    await kube.create(JOBS, workload(metadata={"ownerReferences": [{"kind": "CronJob", "name": "c"}]}))
-    assert await listed(kube, monkeypatch, "-o", "name") == ["job/w"]
+    await kube.create(CRON_JOBS, cron_job(workload()))
+    await kube.create(JOBS, workload(metadata={"ownerReferences": [{"kind": "CronJob", "name": "w"}]}))
+    assert await listed(kube, monkeypatch, "-o", "name") == ["cronjob/w"]
 
 
 async def test_selectors_and_documents_have_them(monkeypatch: pytest.MonkeyPatch) -> None:

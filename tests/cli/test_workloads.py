@@ -6,11 +6,11 @@ from typing import Any
 import pytest
 import yaml
 
-from lamina.ports.kube import DEPLOYMENTS, JOBS, PODS, Resource
+from lamina.ports.kube import CRON_JOBS, DEPLOYMENTS, JOBS, PODS, Resource
 from lamina.ports.kube.client import context_namespace
 from lamina.ports.kube.fake import FakeKube
 from tests.cli.commands import Commands
-from tests.worlds.clusters import cluster, container, inventory, pod
+from tests.worlds.clusters import cluster, container, cron_job, inventory, pod
 
 
 def workload(*containers: dict[str, Any], namespace: str = "default") -> dict[str, Any]:
@@ -36,6 +36,27 @@ async def test_why_says_that_the_pods_of_a_workload_are_refused(
     ended = await Commands(monkeypatch, kube).run("why", which)
     sentence = 'container "main": nvidia.com/gpucores must be an integer from 0 to 100, got 150'
     assert (ended.code, ended.output) == (1, f"{resource.kind} w: its pods will be refused: {sentence}.\n")
+
+
+@pytest.mark.parametrize("which", ["cj/w", "cronjob/w", "cronjobs.batch/w"])
+async def test_why_explains_the_pods_of_a_cron_jobs_jobs(which: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    kube = await cluster(inventory("n"), pod("other", container(gpu=1, gpumem=99999)))
+    await kube.create(CRON_JOBS, cron_job(workload(container(gpu=1, gpumem=99999))))
+    for job in ("w-29401234", "w-29401235", "w-x-29401235"):
+        each = pod(f"{job}-abcde", container(gpu=1, gpumem=99999))
+        each["metadata"]["ownerReferences"] = [{"kind": "Job", "name": job, "controller": True}]
+        await kube.create(PODS, each)
+    lines = (await Commands(monkeypatch, kube).run("why", which)).output.splitlines()
+    reason = "is pending: node n: needs 99999 MiB; the largest GPU has 15360 MiB."
+    assert lines[:2] == [f"w-29401234-abcde {reason}", "The same holds for w-29401235-abcde."]
+
+
+async def test_why_says_that_the_pods_of_a_cron_job_are_refused(monkeypatch: pytest.MonkeyPatch) -> None:
+    kube = await cluster(inventory("n"))
+    await kube.create(CRON_JOBS, cron_job(workload(container(gpu=1, gpucores=150))))
+    ended = await Commands(monkeypatch, kube).run("why", "cronjob/w")
+    assert ended.code == 1
+    assert ended.output.startswith("CronJob w: its pods will be refused: ")
 
 
 @pytest.mark.parametrize("which", ["deploy/w", "deployment/w", "deployments.apps/w", "Deployment/w"])
@@ -67,7 +88,11 @@ async def test_why_gives_the_first_of_many_reasons(monkeypatch: pytest.MonkeyPat
     ("which", "sentence"),
     [
         ("deploy/absent", "there is no Deployment absent in namespace default"),
-        ("svc/w", "svc is not a kind of workload; known are Pod, Deployment, ReplicaSet, StatefulSet, DaemonSet, Job"),
+        (
+            "svc/w",
+            "svc is not a kind of workload; "
+            "known are Pod, Deployment, ReplicaSet, StatefulSet, DaemonSet, Job, CronJob",
+        ),
     ],
 )
 async def test_a_workload_that_is_not_there_is_one_sentence(

@@ -10,10 +10,11 @@ from lamina.configuration import DEFAULT
 from lamina.dialects import WantedSize
 from lamina.errors import BadInput, Outside
 from lamina.operations.template_resize import PAUSED, TemplateResizer
-from lamina.ports.kube import DAEMON_SETS, DEPLOYMENTS, REPLICA_SETS, Kube
+from lamina.ports.kube import CRON_JOBS, DAEMON_SETS, DEPLOYMENTS, REPLICA_SETS, Kube
 from lamina_lab.controllers.run import run
 from tests.lab_controllers.cluster import Kubelet, LabInProcess, deployment, template
 from tests.worlds.clocks import settle
+from tests.worlds.clusters import cron_job
 from tests.worlds.deaths import Died, Life, mortal
 
 GPU = {"limits": {"nvidia.com/gpu": "1", "nvidia.com/gpumem": "4000"}}
@@ -139,3 +140,15 @@ async def test_daemon_sets_say_what_happens(cluster: LabInProcess, strategy: str
     limits = (await cluster.get(DAEMON_SETS, "db"))["spec"]["template"]["spec"]["containers"][0]["resources"]["limits"]
     assert (limits["nvidia.com/gpumem"] == "6000") is changed
     assert answer.startswith("The template of DaemonSet db " + ("has the new size." if changed else "was not changed"))
+
+
+@pytest.mark.parametrize("rollout", [True, False])
+async def test_a_cron_job_changes_for_the_jobs_that_it_creates_later(cluster: LabInProcess, rollout: bool) -> None:
+    of_pods = template({"app": "web"}, resources=GPU)
+    of_pods["spec"]["restartPolicy"] = "Never"
+    await cluster.create(CRON_JOBS, cron_job(deployment(template=of_pods)))
+    answer = await resize(cluster, which="cj/web", rollout=rollout)
+    assert answer == "The template of CronJob web has the new size. No pod was replaced."
+    spec = (await cluster.get(CRON_JOBS, "web"))["spec"]["jobTemplate"]["spec"]["template"]["spec"]
+    assert spec["containers"][0]["resources"]["limits"]["nvidia.com/gpumem"] == "6000"
+    assert await resize(cluster, which="cj/web") == "The template of CronJob web has this size already."

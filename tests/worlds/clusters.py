@@ -49,6 +49,12 @@ def pod(
     }
 
 
+def cron_job(workload: Object) -> Object:
+    """A CronJob with the name and template of `workload`."""
+    template = {"spec": {"template": workload["spec"]["template"]}}
+    return {"metadata": dict(workload["metadata"]), "spec": {"schedule": "0 3 * * *", "jobTemplate": template}}
+
+
 def grant(of: Object, node: str, memory_mib: int, uuid: str | None = None, *, limit_mib: int = 0) -> Object:
     """One share of the node's first GPU, or of another."""
     share = Share(gpu=uuid or f"GPU-{node}-0", memory_mib=memory_mib, most_memory_mib=limit_mib)

@@ -69,6 +69,7 @@ WORKLOADS = (
     Rule("statefulsets.apps", "get"),
     Rule("daemonsets.apps", "get"),
     Rule("jobs.batch", "get"),
+    Rule("cronjobs.batch", "get"),
 )
 NAMED = (
     Rule("namespaces", "get", why="whether a namespace exists in which nothing is found; left out without it"),

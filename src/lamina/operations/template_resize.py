@@ -15,6 +15,7 @@ from lamina.errors import BadInput, NotYet, Outside
 from lamina.operations.workloads import find_workload
 from lamina.ports.clock import Clock
 from lamina.ports.kube import (
+    CRON_JOBS,
     DAEMON_SETS,
     DEPLOYMENTS,
     JOBS,
@@ -54,7 +55,8 @@ class TemplateResizer:
         if resource == JOBS:
             return f"The template of {title} cannot change, so pods that it creates later have the old size."
         change = self._change(workload, container, size)
-        if change(workload["spec"]["template"]) == workload["spec"]["template"] and not _is_paused_here(workload):
+        template = _holder(workload)["template"]
+        if change(template) == template and not _is_paused_here(workload):
             return f"The template of {title} has this size already."
         if resource == DEPLOYMENTS and not rollout:
             await self._change_in_place(namespace, workload["metadata"]["name"], change)
@@ -65,7 +67,7 @@ class TemplateResizer:
                 "created later have the old size. Use --rollout to replace them."
             )
         await self._replace(resource, namespace, workload["metadata"]["name"], lambda obj: _set_template(obj, change))
-        replaced = rollout and resource != REPLICA_SETS and not _waits_for_deletion(workload)
+        replaced = rollout and resource not in (REPLICA_SETS, CRON_JOBS) and not _waits_for_deletion(workload)
         return f"The template of {title} has the new size. {'Its pods are' if replaced else 'No pod was'} replaced."
 
     def _change(self, workload: Object, container: str, size: WantedSize) -> Change:
@@ -159,7 +161,14 @@ def _is_paused_here(workload: Object) -> bool:
 
 
 def _set_template(workload: Object, change: Change) -> None:
-    workload["spec"]["template"] = change(workload["spec"]["template"])
+    holder = _holder(workload)
+    holder["template"] = change(holder["template"])
+
+
+def _holder(workload: Object) -> Object:
+    """What has the template of pods: the spec of a workload, or of the Jobs of a CronJob."""
+    spec: Object = workload["spec"]
+    return spec["jobTemplate"]["spec"] if "jobTemplate" in spec else spec
 
 
 def _set_kept_hash(replica_set: Object, template: Any) -> None:

@@ -3,10 +3,12 @@
 from collections.abc import Collection, Sequence
 from typing import NamedTuple
 
+from lamina.core.workloads import Workload, workload_of
 from lamina.dialects import template_warnings
 from lamina.errors import BadInput
 from lamina.name_hints import nearest
 from lamina.ports.kube import (
+    CRON_JOBS,
     DAEMON_SETS,
     DEPLOYMENTS,
     JOBS,
@@ -28,7 +30,14 @@ from lamina.report.pod_answers import PodAnswer, pod_answer
 from lamina.report.refusals import last_refusal
 from lamina.report.remedies import WaysOut
 
-_SHORT = {"deploy": DEPLOYMENTS, "rs": REPLICA_SETS, "sts": STATEFUL_SETS, "ds": DAEMON_SETS, "job": JOBS}
+_SHORT = {
+    "deploy": DEPLOYMENTS,
+    "rs": REPLICA_SETS,
+    "sts": STATEFUL_SETS,
+    "ds": DAEMON_SETS,
+    "job": JOBS,
+    "cj": CRON_JOBS,
+}
 _KINDS: dict[str, Resource] = {
     name: resource for short, resource in _SHORT.items() for name in (short, resource.kind.lower(), resource.plural)
 }
@@ -133,9 +142,13 @@ async def check_namespace(kube: Kube, namespace: str) -> None:
 
 
 async def pods_of(kube: Kube, workload: Object) -> list[Object]:
-    """The pods that the workload's selector matches."""
+    """The pods that the workload's selector matches. A CronJob has none, so its pods are known by their Jobs."""
+    name, namespace = workload["metadata"]["name"], workload["metadata"]["namespace"]
+    if "jobTemplate" in workload["spec"]:
+        pods = (await kube.list(PODS, namespace=namespace)).items
+        return [pod for pod in pods if workload_of(pod) == Workload(CRON_JOBS.kind, name)]
     labels = pod_labels(workload)
-    return (await kube.list(PODS, namespace=workload["metadata"]["namespace"], labels=labels)).items if labels else []
+    return (await kube.list(PODS, namespace=namespace, labels=labels)).items if labels else []
 
 
 def _waiting(cluster: ClusterView, pods: list[Object]) -> dict[str, list[Object]]:

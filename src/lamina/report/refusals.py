@@ -10,6 +10,7 @@ from lamina.core.config import Config
 from lamina.dialects import check_workload, template_refusal
 from lamina.errors import BadInput
 from lamina.ports.kube import (
+    CRON_JOBS,
     DAEMON_SETS,
     DEPLOYMENTS,
     EVENTS,
@@ -26,7 +27,7 @@ from lamina.report.pods import PodRow, Selected, refused_row
 REASON = "OutOfGpuMemory"
 """The reason of the events of `lamina.agent.limits.memory_refusals`."""
 _COMPONENT = "lamina-agent"
-LISTED = (DEPLOYMENTS, REPLICA_SETS, STATEFUL_SETS, DAEMON_SETS, JOBS)
+LISTED = (DEPLOYMENTS, REPLICA_SETS, STATEFUL_SETS, DAEMON_SETS, JOBS, CRON_JOBS)
 _OWNERS = {resource.kind for resource in LISTED}
 
 
