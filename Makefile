@@ -48,7 +48,7 @@ root-test: $(VENV)/.lamina $(VENV)/.test-tools
 
 # Tests on real clusters, brought up on this machine and taken down again. Needs root; see docs/contributing/cluster-tests.md.
 cluster-test: $(VENV)/.lamina $(VENV)/.test-tools
-	@LAMINA_CLUSTER_TEST=1 $(BIN)/python -m pytest -n $(CLUSTERS) --no-loadscope-reorder $(CLUSTER_TESTS)
+	@LAMINA_CLUSTER_TEST=1 $(BIN)/python -m pytest -n $(CLUSTERS) --no-loadscope-reorder --durations=40 $(CLUSTER_TESTS)
 
 # What this machine's GPU and driver do under limits, next to simgpu; see docs/how-to/gpu-test.md.
 gpu-test: $(VENV)/.lamina

@@ -27,7 +27,10 @@ CHECKS = (
 # Two on each core, as tests of labs mostly wait for other processes; each collects all tests, so that many do not help.
 SIDE_BY_SIDE = min(8, 2 * len(os.sched_getaffinity(0)))
 # The order of files is that of tests/conftest.py, not by how many tests there are in each.
-PYTEST = [sys.executable, "-m", "pytest", "-n", str(SIDE_BY_SIDE), "--dist", "loadfile", "--no-loadscope-reorder"]
+PYTEST = [
+    *(sys.executable, "-m", "pytest", "-n", str(SIDE_BY_SIDE), "--dist", "loadfile", "--no-loadscope-reorder"),
+    *("--durations=40", "--durations-min=10"),
+]
 
 
 def run(name: str, command: list[str]) -> int:
