@@ -12,6 +12,7 @@ from lamina.core.gpus import Mode
 from lamina.core.grants import ContainerGrant, Share
 from lamina.core.mps import MpsDaemon
 from lamina.core.sharing import GPU, Replicated, Strategy
+from lamina.ports.kube import EVENTS
 from lamina.ports.nvml import GpuFacts
 from lamina.ports.nvml.fake import fake_gpus
 from tests.agent.node import Node
@@ -60,6 +61,12 @@ class MpsNode(Node):
         self.record.bind({given.name: bound})
         self.observe()
         return given.name
+
+    async def pod_events(self) -> list[tuple[str, str, int]]:
+        """The pod, reason and number of each event about a pod."""
+        events = (await self.kube.list(EVENTS)).items
+        about = [(each["involvedObject"], each["reason"], each["count"]) for each in events]
+        return [(involved["name"], reason, count) for involved, reason, count in about if involved["kind"] == "Pod"]
 
     def state(self, gpu: str = FIRST) -> tuple[str, str]:
         found = self.offer.daemon(gpu)

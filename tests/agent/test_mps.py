@@ -257,6 +257,51 @@ async def test_a_daemon_that_died_is_started_again_once_its_clients_are_gone(nod
     assert node.mps.started == [FIRST, SECOND, FIRST]
 
 
+async def test_pods_are_told_once_that_their_daemon_ended(node: MpsNode) -> None:
+    """Any container that is root can end it by its pipe."""
+    node.start(10)
+    await node.reconcile()
+    node.hold("victim")
+    node.hold("other", SECOND)
+    await node.reconcile()
+    assert await node.pod_events() == []
+    del node.mps.daemons[FIRST]
+    node.nvml.running[FIRST] = (GpuProcess(12, 4000),)
+    await node.clock.advance(STEADY_S)
+    await node.reconcile(3)
+    assert await node.pod_events() == [("victim", "MpsEnded", 1)]
+    node.nvml.running.clear()
+    for _ in range(2):
+        await node.reconcile()
+        assert node.state() == ("ready", "")
+        await node.clock.advance(STEADY_S)
+    node.mps.daemons[FIRST].hangs = True
+    await node.reconcile(2)
+    assert await node.pod_events() == [("victim", "MpsEnded", 1)]
+    await node.reconcile()
+    assert await node.pod_events() == [("victim", "MpsEnded", 2)]
+
+
+@pytest.mark.parametrize("replicas", [10, 0])
+async def test_the_first_daemon_of_a_gpu_ends_for_none_of_its_clients(tmp_path: Path, replicas: int) -> None:
+    node = MpsNode(tmp_path)
+    node.start(replicas)
+    node.hold("first")
+    await node.reconcile(2)
+    assert node.state() == ("ready" if replicas else "none", "")
+    assert await node.pod_events() == []
+
+
+async def test_the_next_agent_tells_pods_of_a_daemon_that_ended_meanwhile(node: MpsNode) -> None:
+    node.start(10)
+    await node.reconcile()
+    node.hold("victim")
+    del node.mps.daemons[FIRST]
+    node.start(10)
+    await node.reconcile()
+    assert await node.pod_events() == [("victim", "MpsEnded", 1)]
+
+
 async def test_a_daemon_that_keeps_dying_is_tried_ever_more_seldom(tmp_path: Path) -> None:
     node = MpsNode(tmp_path, FACTS[:1])
     node.start(10)

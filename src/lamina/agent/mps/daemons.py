@@ -22,10 +22,12 @@ from lamina.agent.inventory.native_devices import all_native
 from lamina.agent.inventory.offer_store import NodeOfferStore
 from lamina.agent.mps.clients import ClientLimits, client_limits
 from lamina.agent.mps.lifecycle import DaemonLifecycle, Ensured, JournaledDaemon
+from lamina.agent.state.holdings import Bound
 from lamina.core.gpus import Mode
 from lamina.core.mps import MpsDaemon, MpsState
 from lamina.errors import BadInput, NotYet, Outside
-from lamina.ports.mps import Home
+from lamina.ports.kube import PODS
+from lamina.ports.mps import Hangs, Home, MpsServiceDown
 from lamina.ports.polling import poll
 
 log = logging.getLogger(__name__)
@@ -72,6 +74,8 @@ class DaemonSupervisor:
         self._daemons: dict[str, MpsDaemon] = {}
         self._unreported: set[str] = set()
         """GPUs whose daemons were taken over. The earlier agent may not have reported that they are ready."""
+        self._served = set(self._journal.gpus)
+        """GPUs whose daemon may have clients: it ran when it was asked last, or when the agent started."""
         self._turns: defaultdict[str, asyncio.Lock] = defaultdict(asyncio.Lock)
         for gpu in self._journal.gpus:
             self._daemons[gpu] = self._daemon(gpu, MpsState.STARTING, "the agent has just started")
@@ -184,12 +188,31 @@ class DaemonSupervisor:
         hindrance, reserve = partial(self._hindrance, gpu), partial(self._reserve, gpu, target)
         try:
             ensured = await self.lifecycle.ensure(target, hindrance, reserve)
+        except (MpsServiceDown, Hangs):
+            raise  # it may run
         except NotYet as reason:
+            await self._report_end(gpu)
             return self._daemon(gpu, MpsState.WAITING, str(reason))
+        except Outside:
+            await self._report_end(gpu)
+            raise
+        if ensured is not Ensured.RUNS:
+            await self._report_end(gpu)
         if ensured is Ensured.PAUSES:
             before = self._daemons.get(gpu)
             return before if before and not before.ready else self._daemon(gpu, MpsState.FAILED, "it has ended")
+        self._served.add(gpu)
         return None
+
+    async def _report_end(self, gpu: str) -> None:
+        """Tell the pods whose programs have lost a daemon that ran. It is started again, and they are not."""
+        if gpu not in self._served:
+            return
+        self._served.remove(gpu)
+        message = f"the MPS daemon of {gpu} has ended, so programs that used the GPU through it fail until they restart"
+        for pod in sorted({(each.namespace, each.pod, each.pod_uid) for each in self._clients(gpu)}):
+            about = {"metadata": dict(zip(("namespace", "name", "uid"), pod, strict=True))}
+            await self._node.events.record(PODS, about, "MpsEnded", message, warning=True)
 
     def _hindrance(self, gpu: str, pids: Sequence[str]) -> str:
         observed, others = self._offers.gpus.get(gpu), self._pods(gpu).others
@@ -215,6 +238,7 @@ class DaemonSupervisor:
 
     async def _stop(self, gpu: str) -> MpsDaemon:
         """Stop a daemon without clients. From here on no new client starts."""
+        self._served.discard(gpu)
         stopping = self._daemon(gpu, MpsState.STOPPING, "the configuration does not need it, or needs other limits")
         self._daemons[gpu] = stopping
         self._advertise()
@@ -238,6 +262,10 @@ class DaemonSupervisor:
         for allocation in self._node.record.allocations:
             if allocation.bound and allocation.bound.mode is Mode.MPS and not all_native(allocation.tickets):
                 yield from allocation.bound.gpus
+
+    def _clients(self, gpu: str) -> list[Bound]:
+        bounds = (allocation.bound for allocation in self._node.record.allocations if allocation.bound)
+        return [bound for bound in bounds if bound.mode is Mode.MPS and gpu in bound.gpus]
 
     def _pods(self, gpu: str) -> GpuPods:
         pods = GpuPods([], [])
