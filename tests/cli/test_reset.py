@@ -78,6 +78,17 @@ async def test_s2_10_it_refuses_while_pods_use_gpus_and_names_them(kube: FakeKub
     assert await kube.get(MUTATING_WEBHOOKS, "lamina.dev")
 
 
+@pytest.mark.parametrize("granted", [False, True])
+async def test_a_pod_that_cannot_be_read_counts_only_with_a_grant(kube: FakeKube, granted: bool) -> None:
+    """Anyone may create one, and no node starts it."""
+    await pod(kube, "odd", limits={"volcano.sh/vgpu-number": 1, "volcano.sh/vgpu-cores": 150}, granted=granted)
+    if granted:
+        with pytest.raises(BadInput, match="1 pod uses GPUs: default/odd"):
+            await run(kube)
+    else:
+        assert await run(kube)
+
+
 async def test_s2_10_everything_goes_but_what_is_not_ours(kube: FakeKube) -> None:
     reported = await run(kube)
     assert any("dead" in step and "gone" not in step for step in reported)

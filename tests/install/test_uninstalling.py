@@ -12,6 +12,7 @@ from lamina.core.objects import write_spec
 from lamina.errors import BadInput
 from lamina.install.cleaner import CLEANER
 from lamina.ports.kube import (
+    CLUSTER_ROLES,
     CONFIG_MAPS,
     CUSTOM_RESOURCE_DEFINITIONS,
     DAEMON_SETS,
@@ -35,6 +36,18 @@ async def test_nothing_of_an_installation_is_left() -> None:
     for node in (await kube.list(NODES)).items:
         assert node["metadata"]["labels"] == {"own": "kept"}
         assert node["status"]["capacity"] == {"cpu": "8"}
+
+
+async def test_what_others_made_for_lamina_stays() -> None:
+    kube = await installed()
+    theirs = {"app.kubernetes.io/part-of": "lamina", "app.kubernetes.io/name": "gpu-viewers"}
+    for resource in (CLUSTER_ROLES, CUSTOM_RESOURCE_DEFINITIONS):
+        name = "views.example.com"
+        await kube.create(resource, {"metadata": {"name": name, "labels": theirs}})
+    _, left = await uninstall(kube)
+    assert left == []
+    for resource in (CLUSTER_ROLES, CUSTOM_RESOURCE_DEFINITIONS):
+        assert await kube.get(resource, "views.example.com")
 
 
 async def test_nodes_of_pools_are_cleaned_by_daemon_sets_of_their_own() -> None:

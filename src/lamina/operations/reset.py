@@ -210,10 +210,12 @@ def _uses(pod: Object, found: cluster_view.ClusterView) -> bool:
         return True
     if found.inventories and node not in found.inventories:
         return False  # its devices belong to another system
-    try:
-        return parse(pod, found.config) is not None or bool(counted(pod))
-    except BadInput:
+    if counted(pod):
         return True
+    try:
+        return parse(pod, found.config) is not None
+    except BadInput:
+        return False  # no node starts what cannot be read, so a tenant's odd pod holds up nothing
 
 
 def _name(pod: Object) -> str:

@@ -18,7 +18,7 @@ from lamina.core.definitions import custom_resource_definitions
 from lamina.dialects import resource_names
 from lamina.errors import BadInput
 from lamina.install.cleaner import CLEANER, cleaner
-from lamina.install.names import AGENT, CONTROLLER, INSTANCE, MANAGER, MPS, PART_OF, SCHEDULER, TEST, chosen
+from lamina.install.names import AGENT, CONTROLLER, INSTANCE, MANAGER, MPS, SCHEDULER, TEST, chosen, labels
 from lamina.ledger.ledger import Ledger
 from lamina.operations.installed import is_ours
 from lamina.operations.namespace_content import WITHIN, objects_of_others
@@ -55,7 +55,8 @@ KUBELET_S = 420.0
 """Kubelet reports the resources of a plugin for five minutes after the plugin is gone."""
 FORGOTTEN_S = 25.0
 """A kubelet that still counts them would have reported them by then."""
-_OURS = ",".join(f"{key}={value}" for key, value in PART_OF.items())
+_OURS = ",".join(f"{key}={value}" for key, value in labels().items())
+"""What others make for Lamina, such as a role for their own team, may be part of it, and has another name."""
 _OUTSIDE_NAMESPACE = (
     ADMISSION_POLICY_BINDINGS,
     ADMISSION_POLICIES,
@@ -141,8 +142,8 @@ class Uninstall:
             record = await self._kube.get(CLUSTER_ROLE_BINDINGS, CONTROLLER)
         except NotFound:
             return ""
-        labels = record["metadata"].get("labels") or {}
-        return str(labels[INSTANCE]) if labels.get(MANAGER) == "Helm" and INSTANCE in labels else ""
+        found = record["metadata"].get("labels") or {}
+        return str(found[INSTANCE]) if found.get(MANAGER) == "Helm" and INSTANCE in found else ""
 
     async def _refuse_lab(self) -> None:
         """Raises BadInput for a lab, whose Lamina is not installed from manifests."""
