@@ -87,3 +87,14 @@ def test_plain_time_slicing_makes_a_request_wait_for_turns_of_its_neighbor(tmp_p
     assert free.p99 == pytest.approx(plain.p99, rel=0.02)
     assert runs.alone(short).service_ms[1] == pytest.approx(4.0, rel=0.02)
     assert 0.8 < plain.speed < 1
+
+
+@pytest.mark.parametrize("load", [0.1, 0.5])
+def test_a_share_of_compute_cuts_no_request_in_pieces(load: float, tmp_path: Path) -> None:
+    """Next to training no request takes longer than by plain time slicing, if no time is lost."""
+    (cell,) = (each for each in goals() if each.load == load and each.neighbor.kernel_ms == 1.0)
+    runs = Runs(tmp_path, hurry=8)
+    plain = runs.compare(cell, PLAIN)
+    for mode in modes(1):
+        if mode.name in ("cap", "weight", "request-limit"):
+            assert runs.compare(cell, mode).p99 < 1.05 * plain.p99, mode.name

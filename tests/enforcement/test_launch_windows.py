@@ -10,6 +10,7 @@ from msgspec import Struct, structs
 
 from lamina.enforcement.launch_windows import (
     AGAIN_NS,
+    LACK_NS,
     LOOK_NS,
     MAX_FAILED,
     MAX_PAUSE_NS,
@@ -27,7 +28,7 @@ from tests.enforcement.bucket_program import Program, ask, bucket_program
 
 MS, PERIOD_NS = 1_000_000, PERIOD_US * 1000
 BEGIN, TICK_NS = 1 << 50, 10 * MS
-TRIAL_NS = LOOK_NS + SETTLE_NS + 3 * TICK_NS
+TRIAL_NS = LOOK_NS + LACK_NS + SETTLE_NS + 3 * TICK_NS
 BOUNDS = st.tuples(st.integers(0, PERIOD_US), st.integers(0, PERIOD_US)).filter(lambda both: both[0] < both[1])
 TIMES = st.integers(0, 1 << 62)
 
@@ -181,7 +182,7 @@ def helped(*changes: dict[str, float]) -> Sequence[Work]:
 def test_windows_that_help_stay() -> None:
     machine = BusyGpu(*helped())
     first = machine.run(TRIAL_NS)
-    assert not any(first[: LOOK_NS // TICK_NS - 1]) and first[-1]
+    assert not any(first[: (LOOK_NS + LACK_NS) // TICK_NS - 1]) and first[-1]
     assert all(machine.run(AGAIN_NS - 2 * TRIAL_NS))
     assert set(machine.words) == {"loop", "sync"}
 
@@ -235,10 +236,21 @@ def test_what_did_not_help_is_forgotten_when_it_did_not_help_many_others() -> No
         ("launches are long", helped({}, {"launch_ns": SHORT_NS + 1})),
         ("its facade does not say what a launch takes", helped({}, {"launch_ns": 0})),
         ("one is alone", helped()[:1]),
+        ("none lacks much", helped({"mixed": 0.49}, {"mixed": 0.46})),
     ],
 )
 def test_there_are_none_where(why: str, programs: Sequence[Work]) -> None:
     assert not any(BusyGpu(*programs).run(5_000_000_000)), why
+
+
+@pytest.mark.parametrize(("launch_ns", "tried"), [(MS // 10, True), (MS, False)])
+def test_they_are_tried_where_an_uncertain_account_holds_one_back_for_a_while(launch_ns: int, tried: bool) -> None:
+    """The time of a change of the GPU is measured as work of short launches."""
+    machine = BusyGpu(*helped({"mixed": 0.49}, {"mixed": 0.5, "launch_ns": launch_ns}))
+    assert not any(machine.run(LACK_NS + LOOK_NS))
+    machine.state["sync"] = structs.replace(machine.state["sync"], waits=True)
+    assert not any(machine.run(LACK_NS - TICK_NS))
+    assert any(machine.run(LOOK_NS)) is tried
 
 
 def test_windows_by_which_one_gets_less_end() -> None:
@@ -258,7 +270,7 @@ def test_after_a_pause_of_the_arbiter_all_is_compared_anew() -> None:
 
 def test_windows_stay_where_they_are_used_although_no_more_is_done() -> None:
     """What is done without them is only estimated, and may be wrong."""
-    machine = BusyGpu(Work("one", mixed=0.5, alone=0.44), Work("two", mixed=0.5, alone=0.44))
+    machine = BusyGpu(Work("one", mixed=0.44, alone=0.44), Work("two", mixed=0.44, alone=0.44))
     machine.run(2 * TRIAL_NS)
     assert all(machine.run(PAUSE_NS))
 

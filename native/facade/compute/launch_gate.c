@@ -20,10 +20,13 @@
 /* Batches that the GPU has not done, not counting open ones. Next to others a batch is done in one of the container's
  * turns, and the program knows in the next one, so with two the container has no work in some of its turns. With more,
  * it takes longer to stop, so more are allowed only where together they take MORE_NS. What a batch of many launches
- * took is less exact when several wait. */
+ * took is less exact when several wait. Small batches may be as many as take QUEUED_NS together: the GPU goes to
+ * another process when a queue is empty, so work of less than a turn would leave a request a part of each turn only. In
+ * a window no other container launches, and a queue would last longer than the window. */
 #define MIN_UNFINISHED 2
 #define MAX_UNFINISHED 4
 #define MORE_NS UINT64_C(16000000)
+#define QUEUED_NS UINT64_C(5000000)
 #define MANY_LAUNCHES 5
 #define NAP_NS UINT64_C(2000000)
 #define SHORT_NAP_NS UINT64_C(50000)
@@ -123,6 +126,14 @@ static uint32_t most_unfinished(const struct meter_state *state, uint32_t size, 
     return ns > MORE_NS / MAX_UNFINISHED ? (uint32_t)(MORE_NS / ns) : MAX_UNFINISHED;
 }
 
+/* Whether the GPU has enough to do without another batch of `charge`. */
+static bool is_behind(const struct meter_state *state, uint32_t most, uint64_t charge, uint64_t window)
+{
+    if (state->unfinished < most + state->open)
+        return false;
+    return window != 0 || most < MIN_UNFINISHED || state->late || state->pending + charge > QUEUED_NS;
+}
+
 /* How long to sleep while the GPU is behind. */
 static uint64_t unfinished_wait(const struct meter_state *state, uint64_t charge, bool makes_room, uint64_t now)
 {
@@ -153,17 +164,17 @@ static uint64_t wait_for_share(CUcontext context, int device, uint64_t apart, ui
         /* Work that is late and was never measured takes long: it is charged what it has taken so far, at least. */
         uint64_t charge = state.late && !state.known ? PATIENCE_NS : state.each * lane->size, wait = 0;
         uint32_t most = most_unfinished(&state, lane->size, makes_room);
-        if (state.unfinished >= most + state.open)
+        bool behind = is_behind(&state, most, charge, window);
+        if (behind)
             wait = unfinished_wait(&state, charge, makes_room, *now);
         else if ((wait = launch_window_wait(window, *now, charge)) == 0 &&
                  (wait = time_share_take(device, *now, charge)) == 0)
             return charge;
         /* While the GPU has enough to do, the container loses nothing by waiting. */
-        bool in_debt = state.unfinished < most;
         uint64_t before = *now;
         sleep_briefly(wait);
         *now = monotonic_ns();
-        if (in_debt)
+        if (!behind)
             time_share_note_wait(device, *now, *now - before);
     }
 }

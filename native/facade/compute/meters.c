@@ -248,6 +248,7 @@ static void add_batches(struct meter_state *state, const struct meter *meter, ui
             state->late = true;
         }
     }
+    state->pending = charged;
     state->ends = charged + (begun > meter->done_at ? begun : meter->done_at);
 }
 

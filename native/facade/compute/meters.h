@@ -35,7 +35,8 @@ struct meter_state {
     uint64_t each;       /* ns that a launch takes; 0 if not known */
     unsigned unfinished; /* batches that are closed and that the GPU has not done, without those that are late */
     unsigned open;
-    uint64_t ends; /* when those are probably done that the GPU has not done */
+    uint64_t pending; /* what is charged for batches that are not settled */
+    uint64_t ends;    /* when those are probably done that the GPU has not done */
     bool known;
     bool late; /* some are not done PATIENCE_NS after their last launch */
 };

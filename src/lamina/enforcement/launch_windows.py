@@ -43,6 +43,12 @@ USED, GAIN = 0.85, 1.03
 """Which part of what they may use containers have to get together in windows, or how much more than without them."""
 LEFT = 0.8
 """Which part of its work each has to get, at least. What it got without windows is only estimated."""
+LACKS, LACK_NS = 0.05, 1_000_000_000
+"""Windows are tried where a container gets so much less than it may use for so long, as a part of the GPU's time.
+Elsewhere they would only cut in two what it does at once, such as a request."""
+UNCERTAIN_NS = 500_000
+"""They are also tried where its account holds a container back and is uncertain: the time of a change of the GPU is a
+large part of that of a launch shorter than this, and is measured as its work."""
 AGAIN_NS = 30_000_000_000
 """After so long, windows end, to see what all do without them."""
 PAUSE_NS, MAX_PAUSE_NS = 10_000_000_000, 300_000_000_000
@@ -76,6 +82,8 @@ class LaunchWindows:
         self._since = 0
         self._helped = 0
         self._open = False
+        self._lack = 0
+        """Since when windows may help; 0 if they do not."""
         self._before: Mapping[str, float] = {}
         self._next = 0
         self._pause = PAUSE_NS
@@ -114,9 +122,11 @@ class LaunchWindows:
         if len(self._past) < 2:  # the last decision is long ago
             return
         if not self._open:
-            if age >= LOOK_NS and now >= self._next:
+            if age >= LOOK_NS:
                 self._before = self._work()
-                self._change(now, opened=True)
+                self._lack = (self._lack or now) if self._may_help(self._before, now, busy) else 0
+                if self._lack and now >= max(self._next, self._lack + LACK_NS):
+                    self._change(now, opened=True)
         elif age >= SETTLE_NS + LOOK_NS:
             if self._helps(self._work(), busy):
                 self._helped, self._pause = now, PAUSE_NS
@@ -125,6 +135,19 @@ class LaunchWindows:
                 self._fail(now)
             if age > AGAIN_NS:
                 self._change(now, opened=False)
+                self._lack = now - LACK_NS
+
+    def _may_help(self, work: Mapping[str, float], now: int, busy: Sequence[Launcher]) -> bool:
+        """Whether a container gets less than it may use and could, because the GPU changes between them too often; or
+        may do so, because its account holds it back and includes such changes."""
+        (at, then), total = self._past[0], sum(each.rate for each in busy)
+        scale = 1 / max(1.0, total)
+        for each in busy:
+            part = 1.0 if each.waits else (each.occupied_ns - then[each.name].occupied_ns) / max(1, now - at)
+            lacks = min(each.rate * scale, part - (total - each.rate) * scale) - work[each.name]
+            if lacks > LACKS or (each.waits and each.launch_ns < UNCERTAIN_NS):
+                return True
+        return False
 
     def _fail(self, now: int) -> None:
         """Windows did not help these containers, and will be tried again after a longer pause."""
@@ -142,7 +165,7 @@ class LaunchWindows:
         return together >= USED * min(1.0, sum(each.rate for each in busy)) or together > GAIN * before
 
     def _change(self, now: int, *, opened: bool) -> None:
-        self._open, self._since, self._helped = opened, now, now + SETTLE_NS + LOOK_NS
+        self._open, self._since, self._helped, self._lack = opened, now, now + SETTLE_NS + LOOK_NS, 0
 
     def _work(self) -> dict[str, float]:
         """Lately, as a part of the GPU's time."""
