@@ -1,15 +1,17 @@
 """Preparing claims: what their containers get, and what is refused."""
 
 import shutil
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 import pytest
+from msgspec import structs
 
 from lamina.agent.cleanup.leftovers import reconcile
 from lamina.agent.containers.paths import write_limits
 from lamina.agent.resource_claims import preparer as preparer_module
-from lamina.dra.names import cdi_name
+from lamina.dra.names import DRIVER, cdi_name
 from lamina.enforcement.limits import read_limits
 from lamina.errors import BadInput, LaminaError, NotYet
 from lamina.ports.kube import RESOURCE_CLAIMS
@@ -41,6 +43,36 @@ async def test_real_limits_are_those_of_the_share(node: ClaimNode) -> None:
     (device,) = read_limits(node.places.containers / "uid-of-c_gpu" / "limits").devices
     assert (device.uuid, device.memory_bytes, device.cores_percent) == (GPU[0], 4 << 30, 30)
     assert device.compute_policy.value == "cap"
+
+
+FIRST = {
+    "source": "FromClaim",
+    "requests": ["a"],
+    "opaque": {
+        "driver": DRIVER,
+        "parameters": {"apiVersion": "lamina.dev/v1alpha1", "kind": "ShareConfig", "latencyClass": True},
+    },
+}
+
+
+async def test_a_share_may_be_of_the_latency_class(node: ClaimNode) -> None:
+    sharing = structs.replace(node.context.config.sharing, high_priority_namespaces=("default",))
+    node.context = replace(node.context, config=structs.replace(node.context.config, sharing=sharing))
+    node.claims = node.claim_preparer(write_limits)
+    await node.claim("c", result("a", memory="4Gi"), result("b", memory="2Gi"), config=[FIRST])
+    await node.prepare("c")
+    folders = {name: node.places.containers / f"uid-of-c_{name}" / "limits" for name in "ab"}
+    assert {name: read_limits(each).priority for name, each in folders.items()} == {"a": 0, "b": 1}
+
+
+async def test_the_latency_class_needs_permission(node: ClaimNode) -> None:
+    await node.claim("c", result("a", memory="4Gi"), config=[FIRST])
+    sentence = (
+        "request a: ShareConfig must not say latencyClass in the namespace default, which "
+        "sharing.highPriorityNamespaces in Lamina's configuration does not name"
+    )
+    await refused(node, "c", sentence, BadInput)
+    assert node.left() == []
 
 
 @pytest.mark.parametrize("whole", [result(), result(memory="32Gi"), result(memory="32Gi", cores=100)])

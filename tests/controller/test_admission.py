@@ -46,7 +46,7 @@ def test_who_may_not_have_high_priority_is_told() -> None:
     request = AdmissionRequest(uid="1", object=pod, namespace="team")
     verdict = review(new_pod(request), DEFAULT)
     assert verdict.allowed and [warning.partition(",")[0] for warning in verdict.warnings] == [
-        'container "main": nvidia.com/priority 0 counts as 1'
+        'container "main": priority 0 on a GPU counts as 1'
     ]
     answered = answer(AdmissionReview(api_version="v1", kind="AdmissionReview", request=request), verdict)
     assert answered["response"]["warnings"] == list(verdict.warnings)

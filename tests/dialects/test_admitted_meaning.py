@@ -69,6 +69,7 @@ ANNOTATIONS = {
     "hami.io/gpu-scheduler-policy": ("spread",),
     "volcano.sh/vgpu-mode": ("hami-core",),
     "lamina.dev/gpumem-limit": ("4000",),
+    "lamina.dev/latency-class": ("true", "a"),
     "team": ("vision",),
 }
 

@@ -4,6 +4,7 @@ import re
 from typing import Any
 
 import pytest
+from msgspec import structs
 
 from lamina.core.gpus import Mode
 from lamina.core.grants import ComputePolicy, Share
@@ -43,6 +44,7 @@ BOTH = ShareLimits(memory_mib=16384, cores=60)
         ([config(limited(), "gpu")], {"gpu": ShareLimits()}),
         ([config(limited(memory="1.5Mi"), "gpu")], {"gpu": ShareLimits(memory_mib=1)}),
         ([config(limited(cores=1), "gpu")], {"gpu": ShareLimits(cores=1)}),
+        ([config(limited() | {"latencyClass": True}, "gpu")], {"gpu": ShareLimits(first=True)}),
         (
             [config(limited(cores=60, memory="16Gi"), "gpu"), config(limited(cores=1), "gpu", source="FromClass")],
             {"gpu": BOTH},
@@ -58,13 +60,17 @@ def test_limits_by_request(entries: list[dict[str, Any]], expected: dict[str, Sh
 @pytest.mark.parametrize(
     ("parameters", "sentence"),
     [
-        (limited() | {"limit": {}}, "ShareConfig: unknown field 'limit'; known are apiVersion, kind, limits"),
+        (
+            limited() | {"limit": {}},
+            "ShareConfig: unknown field 'limit'; known are apiVersion, kind, limits, latencyClass",
+        ),
         (limited(memry="1Gi"), "ShareConfig: limits: unknown field 'memry'; known are memory, cores"),
         (limited() | {"limits": ["1Gi"]}, "ShareConfig: limits must be an object, got ['1Gi']"),
         (limited(cores=0), "ShareConfig: limits.cores must be a number from 1 to 100, got 0"),
         (limited(cores=101), "ShareConfig: limits.cores must be a number from 1 to 100, got 101"),
         (limited(cores="60"), "ShareConfig: limits.cores must be a number from 1 to 100, got '60'"),
         (limited(cores=True), "ShareConfig: limits.cores must be a number from 1 to 100, got True"),
+        (limited() | {"latencyClass": "true"}, "ShareConfig: latencyClass must be true or false, got 'true'"),
         (limited(memory="1Ki"), "ShareConfig: limits.memory must be at least 1Mi, got '1Ki'"),
         (limited(memory="much"), "ShareConfig: limits.memory"),
     ],
@@ -86,6 +92,13 @@ def test_nvidias_parameters_and_these_apply_together() -> None:
 def share(memory: int = 4096, cores: int = 30, **more: Any) -> Share:
     policy = ComputePolicy.CAP if cores else ComputePolicy.NONE
     return Share(gpu="GPU-0", memory_mib=memory, cores=cores, **{"compute_policy": policy, **more})
+
+
+def test_the_latency_class_changes_no_amount() -> None:
+    device = OfferedDevice(name="gpu-0", kind="gpu", uuid="GPU-0", gpu="GPU-0", index=0, memory_mib=40960, document={})
+    guaranteed = RequestShares(shares=(share(),), limited=True)
+    found = with_limits("gpu", ShareLimits(first=True), guaranteed, [device])
+    assert found == structs.replace(guaranteed, first=True)
 
 
 def applied(limits: ShareLimits, of: Share) -> Share:

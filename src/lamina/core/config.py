@@ -107,6 +107,10 @@ class NodeSettings(Struct, frozen=True, kw_only=True):
         return int(100 * Decimal(str(self.compute_scaling)))
 
 
+HIGH_PRIORITY_NAMESPACES = "sharing.highPriorityNamespaces"
+"""Where it says whose containers may have high priority."""
+
+
 class Config(Group, frozen=True, kw_only=True, dict=True):
     """The configuration of a cluster."""
 

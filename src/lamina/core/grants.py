@@ -81,6 +81,10 @@ class ContainerSize(Struct, frozen=True, kw_only=True, rename=camel_case):
     cores: Annotated[Natural, means("Percent of the GPU's compute time; 0 means no share is set")] = 0
 
 
+HIGH, LOW = 0, 1
+"""The priorities of containers on a GPU."""
+
+
 class ContainerGrant(Struct, frozen=True, kw_only=True, rename=camel_case, omit_defaults=True):
     """The shares of one container."""
 

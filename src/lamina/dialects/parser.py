@@ -11,7 +11,7 @@ from lamina.core.requests import MAX_GPU_CONTAINERS, PodRequest
 from lamina.dialects.container_limits import limit_compute, limit_memory
 from lamina.dialects.container_variables import apply_variables
 from lamina.dialects.containers import ContainerManifest, is_zero, read_containers
-from lamina.dialects.high_priority import lower_priorities
+from lamina.dialects.high_priority import lower_priorities, with_latency_class
 from lamina.dialects.protocol import Dialect, PodManifest
 from lamina.dialects.registry import NameIndex, dialect_named, name_index
 from lamina.dialects.unsupported import explain_unknown, system_of
@@ -40,11 +40,12 @@ def parse(pod: Mapping[str, Any], config: Config) -> PodRequest | None:
     request = dialect.parse(manifest, names)
     if request is None:
         return None
-    request = limit_memory(limit_compute(request, manifest.annotations), manifest.annotations)
+    for read in (limit_compute, limit_memory, with_latency_class):
+        request = read(request, manifest.annotations)
     request = apply_variables(request, containers)
     if (count := len(request.containers)) > MAX_GPU_CONTAINERS:
         raise BadInput(f"the pod has {count} containers that request GPUs; it may have at most {MAX_GPU_CONTAINERS}")
-    return lower_priorities(request, manifest.namespace, config, names.priority)
+    return lower_priorities(request, manifest.namespace, config)
 
 
 def served_by_claim(pod: Mapping[str, Any], config: Config) -> bool:

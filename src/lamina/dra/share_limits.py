@@ -1,8 +1,10 @@
-"""Limits above what a request of a claim is guaranteed: Lamina's own opaque parameters.
+"""What Lamina's own opaque parameters say of the shares of a request: limits above what it is guaranteed, and whether
+its work comes first on its GPUs.
 
     apiVersion: lamina.dev/v1alpha1
     kind: ShareConfig
     limits: {memory: 16Gi, cores: 60}
+    latencyClass: true
 
 The capacity that the request consumes is guaranteed. Memory up to the limit is lent while the GPU has room, and so is
 idle time.
@@ -27,6 +29,8 @@ class ShareLimits(Struct, frozen=True, kw_only=True):
 
     memory_mib: int | None = None
     cores: int | None = None
+    first: bool = False
+    """Its work comes before that of others on the GPU."""
 
 
 def limits_by_request(
@@ -43,14 +47,19 @@ def limits_by_request(
 
 
 def _limits(parameters: Mapping[str, Any]) -> ShareLimits:
-    check_fields(parameters, ("apiVersion", "kind", "limits"), SHARE_CONFIG)
+    check_fields(parameters, ("apiVersion", "kind", "limits", "latencyClass"), SHARE_CONFIG)
     written = parameters.get("limits") or {}
     where = f"{SHARE_CONFIG}: limits"
     check_fields(written, ("memory", "cores"), where)
     memory, cores = written.get("memory"), written.get("cores")
     if cores is not None and (type(cores) is not int or not 1 <= cores <= 100):
         raise BadInput(f"{where}.cores must be a number from 1 to 100, got {cores!r}")
-    return ShareLimits(memory_mib=None if memory is None else read_mib(memory, f"{where}.memory"), cores=cores)
+    first = parameters.get("latencyClass", False)
+    if type(first) is not bool:
+        raise BadInput(f"{SHARE_CONFIG}: latencyClass must be true or false, got {first!r}")
+    return ShareLimits(
+        memory_mib=None if memory is None else read_mib(memory, f"{where}.memory"), cores=cores, first=first
+    )
 
 
 def with_limits(
@@ -62,7 +71,7 @@ def with_limits(
         return shares
     sizes = {device.uuid: device.memory_mib for device in offered if device.place is None}
     found = tuple(_share(f"request {request}", limits, each, sizes.get(each.gpu, 0)) for each in shares.shares)
-    return structs.replace(shares, shares=found)
+    return structs.replace(shares, shares=found, first=limits.first)
 
 
 def _share(where: str, limits: ShareLimits, share: Share, size_mib: int) -> Share:

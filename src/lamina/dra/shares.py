@@ -14,12 +14,13 @@ from lamina.errors import BadInput, NotYet
 class RequestShares(Struct, frozen=True, kw_only=True):
     """What each container that names a request has. `limited`: the facade holds the limits; otherwise the device does.
 
-    `admin`: the devices are accessible, and nothing is taken from them.
+    `admin`: the devices are accessible, and nothing is taken from them. `first`: their work comes first on it.
     """
 
     shares: tuple[Share, ...]
     limited: bool = False
     admin: bool = False
+    first: bool = False
 
 
 def request_shares(claim: AllocatedClaim, offered: Mapping[str, OfferedDevice]) -> dict[str, RequestShares]:

@@ -16,7 +16,7 @@ import lamina
 from lamina.agent.containers import cdi
 from lamina.agent.containers.cdi import Hook, Mount
 from lamina.agent.state.settings import COVER, DRIVER, LIBRARIES
-from lamina.core.grants import ContainerGrant, Share
+from lamina.core.grants import LOW, ContainerGrant, Share
 from lamina.core.quantities import MIB
 from lamina.enforcement import DeviceLimit, Limits, write_container
 from lamina.enforcement.facade_copy import fitted_to
@@ -153,7 +153,7 @@ def container_limits(container: ContainerGrant, shares: tuple[Share, ...]) -> Li
         )
         for share in shares
     )
-    priority = 1 if container.priority is None else container.priority
+    priority = LOW if container.priority is None else container.priority
     return Limits(devices=devices, priority=priority, log_level=container.log_level)
 
 

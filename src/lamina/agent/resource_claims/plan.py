@@ -24,20 +24,24 @@ from lamina.agent.state.holdings import (
     PreparedClaim,
     PreparedMps,
     PreparedRequest,
+    account_priority,
     account_shares,
     instance_of,
     shares_of,
 )
+from lamina.core.config import HIGH_PRIORITY_NAMESPACES, Config
 from lamina.core.gpus import Mode
-from lamina.core.grants import ContainerGrant, Share
+from lamina.core.grants import HIGH, ContainerGrant, Share
 from lamina.dra.claims import AllocatedClaim
 from lamina.dra.combinations import RequestRef, RequestUse, request_uses
 from lamina.dra.names import cdi_name
 from lamina.dra.offers import OfferedDevice
+from lamina.dra.opaque import SHARE_CONFIG
 from lamina.dra.parameters import SharingParameters, sharing_by_request
 from lamina.dra.share_limits import ShareLimits, limits_by_request, with_limits
 from lamina.dra.shares import RequestShares, request_shares
 from lamina.dra.sharing import RequestSharing, check_alone, request_sharing
+from lamina.errors import BadInput
 
 
 class _Request(NamedTuple):
@@ -48,7 +52,7 @@ class _Request(NamedTuple):
 
 
 def prepared_claims(
-    unit: ClaimUnit, offered: Mapping[str, OfferedDevice], driver: str, root: Path
+    unit: ClaimUnit, offered: Mapping[str, OfferedDevice], driver: str, root: Path, config: Config
 ) -> list[PreparedClaim]:
     """The claims as the record has them. Raises LaminaError for what is impossible.
 
@@ -62,6 +66,11 @@ def prepared_claims(
         limits = limits_by_request(claim.config, driver, kinds)
         for name, guaranteed in shares.items():
             each = with_limits(name, limits.get(name, ShareLimits()), guaranteed, offered.values())
+            if each.first and not config.allows_high_priority(claim.namespace):
+                raise BadInput(
+                    f"request {name}: {SHARE_CONFIG} must not say latencyClass in the namespace {claim.namespace}, "
+                    f"which {HIGH_PRIORITY_NAMESPACES} in Lamina's configuration does not name"
+                )
             own = request_sharing(name, wanted.get(name, SharingParameters()), each, claim.requests[name], offered)
             requests[RequestRef(claim.uid, name)] = _Request(each, own)
     uses = request_uses(unit.claims, unit.combined, {name: device.kind for name, device in offered.items()})
@@ -96,7 +105,7 @@ def _prepared_request(
     mps = own.sharing.mps
     return PreparedRequest(
         name=ref.request,
-        grant=ContainerGrant(name=ref.request, shares=own.shares.shares),
+        grant=ContainerGrant(name=ref.request, shares=own.shares.shares, priority=HIGH if own.shares.first else None),
         devices=claim.requests[ref.request],
         limited=any(requests[each].shares.limited for each in use.visible),
         admin=own.shares.admin,
@@ -174,13 +183,14 @@ def _request_plan(
 ) -> PreparationPlan:
     seen = shares_of(claims.values(), request.seen_in(claim.uid))
     account = request.account_in(claim.uid)
-    owner, name, shares, visible = claim, request.name, seen, ""
+    owner, name, shares, visible, priority = claim, request.name, seen, "", request.grant.priority
     if request.limited:
         owner, name, shares = claims[account.claim], account.request, account_shares(claims.values(), account)
+        priority = account_priority(claims.values(), account)
         visible = _visible({share.gpu for share in seen}, units) if len(seen) < len(shares) else ""
     cdi_device = cdi_name(claim.uid, request.name)
     return make_plan(
-        {cdi_device: structs.replace(request.grant, name=name, shares=shares)},
+        {cdi_device: structs.replace(request.grant, name=name, shares=shares, priority=priority)},
         PodRef(owner.namespace, owner.name, owner.uid),
         units,
         paths,

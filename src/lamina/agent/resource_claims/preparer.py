@@ -143,7 +143,7 @@ class ClaimPreparer:
         await self._offer.refresh()
         offered = {device.name: device for device in self._offer.devices}
         driver, root = self._node.settings.dra_driver, self._sharing.daemons.root
-        claims = prepared_claims(unit, offered, driver, root)
+        claims = prepared_claims(unit, offered, driver, root, self._node.config)
         prepared = [structs.replace(each, asked=each.uid in asked) for each in claims]
         await self._quotas.require_room(*prepared)
         takers = _ClaimTakers(prepared, self._node, self._offer, self._offers, self._sharing, self._quotas)

@@ -155,6 +155,14 @@ def account_shares(claims: Iterable[PreparedClaim], account: RequestRef) -> tupl
     )
 
 
+def account_priority(claims: Iterable[PreparedClaim], account: RequestRef) -> int | None:
+    """That of the containers of an account, the highest of its requests."""
+    named = (
+        each.grant.priority for claim in claims for each in claim.requests if each.account_in(claim.uid) == account
+    )
+    return min((priority for priority in named if priority is not None), default=None)
+
+
 def shares_of(claims: Iterable[PreparedClaim], refs: Iterable[RequestRef]) -> tuple[Share, ...]:
     """The shares of these requests, by GPU."""
     wanted = set(refs)
@@ -184,7 +192,9 @@ def claim_holdings(claims: Mapping[str, PreparedClaim]) -> tuple[Holding, ...]:
 def _claim_holding(claims: Mapping[str, PreparedClaim], ref: RequestRef, *, limited: bool) -> Holding:
     claim = claims[ref.claim]
     grant = next(each.grant for each in claim.requests if each.name == ref.request)
-    shares = account_shares(claims.values(), ref) if limited else grant.shares
+    shares, priority = grant.shares, grant.priority
+    if limited:
+        shares, priority = account_shares(claims.values(), ref), account_priority(claims.values(), ref)
     return Holding(
         name=cdi_name(claim.uid, ref.request),
         tickets=frozenset(share.gpu for share in shares),
@@ -193,7 +203,7 @@ def _claim_holding(claims: Mapping[str, PreparedClaim], ref: RequestRef, *, limi
             pod=claim.name,
             pod_uid=claim.uid,
             container=ref.request,
-            grant=structs.replace(grant, shares=shares),
+            grant=structs.replace(grant, shares=shares, priority=priority),
             of_claim=True,
         ),
     )
