@@ -17,8 +17,8 @@ async def shown(*objects: Object | Inventory, conditions: dict[str, NodeConditio
     return document_of(await cluster_reader.read(await cluster(*objects)), conditions)
 
 
-def held(name: str, *shares: Share, **limits: int) -> tuple[Object, Object]:
-    """A running pod and its grant of these shares."""
+def held(name: str, *shares: Share, priority: int | None = None, **limits: int) -> tuple[Object, Object]:
+    """A running pod and its grant of these shares, which have a priority on their GPU if there is one."""
     runs = pod(name, container(**(limits or {"gpu": 1})), node="n")
-    containers = (ContainerGrant(name="main", shares=shares),)
+    containers = (ContainerGrant(name="main", shares=shares, priority=priority),)
     return runs, grant_object(runs, "n", PodRequest(dialect="hami", containers=()), containers)

@@ -7,6 +7,7 @@ import msgspec
 import pytest
 
 from lamina.configuration import DEFAULT
+from lamina.core.gpus import Mode
 from lamina.core.grants import Share
 from lamina.core.prices import GpuPrice, Pricing
 from lamina.operations.dashboard.document import ClusterDocument, ClusterFigures, GpuPart
@@ -30,6 +31,15 @@ async def test_a_pod_says_whose_it_is_since_when_and_how_urgent() -> None:
     (card,) = (await shown(inventory(), owned)).pods.values()
     assert (card.workload, card.created) == ("Deployment/web", 1796032800)
     assert (card.priority, card.priority_class) == (7, "high")
+
+
+@pytest.mark.parametrize(("mode", "priority", "told"), [("quota", 0, 0), ("quota", None, None), ("mig", 0, None)])
+async def test_a_share_has_its_latency_class_where_its_mode_has_one(
+    mode: str, priority: int | None, told: int | None
+) -> None:
+    share = Share(gpu="GPU-n-0", memory_mib=4000, mode=Mode(mode))
+    (card,) = (await shown(inventory(), *held("a", share, priority=priority))).pods.values()
+    assert [each.priority for each in card.shares] == [told]
 
 
 async def test_parts_of_gpus_say_whose_they_are() -> None:

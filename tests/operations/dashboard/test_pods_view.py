@@ -106,7 +106,7 @@ async def test_a_row_has_what_is_used_and_a_line_of_the_last_minutes(page: Page)
 
 
 async def test_a_pod_has_its_limits_use_charts_commands_and_claims(page: Page) -> None:
-    share = msgspec.structs.replace(running("web").shares[0], spilled_mib=7, compute_meaning="lends")
+    share = msgspec.structs.replace(running("web").shares[0], spilled_mib=7, compute_meaning="lends", priority=0)
     limits = (ContainerLimits(container="main", limits={"nvidia.com/gpumem": "4000"}),)
     card = msgspec.structs.replace(running("web"), shares=(share,), claims=("claimed",), limits=limits)
     page.board.post(pods(u=msgspec.structs.replace(card, refused_memory="Refused at 1.")), 99.0)
@@ -117,7 +117,7 @@ async def test_a_pod_has_its_limits_use_charts_commands_and_claims(page: Page) -
     await page.until("document.querySelectorAll('.timeline').length === 2 && document.querySelector('#commands')")
     text = await page.run("document.querySelector('main').innerText")
     for fact in (
-        "4,000 MiB", "Limit now", "5,000 MiB", "2 GiB, 40 %", "2.9 GiB", "20 % of it lent", "claimed", "Refused at 1.",
+        "4,000 MiB", "Limit now", "5,000 MiB", "2 GiB, 40 %", "2.9 GiB", "20 % of it lent", "its requests come first", "claimed", "Refused at 1.",
         "nvidia.com/gpumem 4000", "lamina why -n team web", "What the dashboard has seen",
     ):  # fmt: skip
         assert fact in text, fact

@@ -106,6 +106,9 @@ class ShareCard(Struct, frozen=True, kw_only=True):
     compute_meaning: str = ""
     """What `cores` mean, such as `cap` or `lends`; see `lamina.report.compute`."""
     mig: str = ""
+    priority: int | None = None
+    """Of its requests on the GPU: those of 0 come first. None where the pod requested none, or where it counts for
+    nothing."""
     used_mib: int | None = None
     """None where it is not known, like all that follows."""
     peak_mib: int | None = None

@@ -4,7 +4,7 @@ import logging
 from collections.abc import Iterator, Mapping
 from typing import NamedTuple
 
-from lamina.core.gpus import Inventory
+from lamina.core.gpus import Inventory, Mode
 from lamina.core.grants import ContainerGrant, Grant
 from lamina.core.workloads import workload_of
 from lamina.dialects.containers import read_containers
@@ -166,6 +166,7 @@ def _shares(containers: tuple[ContainerGrant, ...], node: str, inventory: Invent
                 cores=share.cores,
                 compute_meaning=compute.held_by(share),
                 mig=f"{share.mig.profile} at {share.mig.start}" if share.mig else "",
+                priority=container.priority if share.mode is Mode.QUOTA else None,
             )
 
 

@@ -61,6 +61,9 @@ function Share({ share, known, history }) {
     </section>`;
 }
 
+// By priority on the GPU. A share without one waits for others too, but nothing says that it was meant to.
+const LATENCY_CLASSES = { 0: "its requests come first", 1: "waits for requests of priority 0" };
+
 // The figures of a share: what it may use, and what it uses.
 export function shareFacts(share) {
   const limit = share.limit_mib ?? share.most_mib;
@@ -76,6 +79,7 @@ export function shareFacts(share) {
     Peak: share.peak_mib !== null && memory(share.peak_mib),
     Spilled: share.spilled_mib > 0 && memory(share.spilled_mib),
     Compute: compute(share),
+    "Latency class": LATENCY_CLASSES[share.priority],
     "GPU time": share.busy_percent !== null && `${share.busy_percent} %${lent ? `, ${lent} % of it lent` : ""}`,
   };
 }
