@@ -2,8 +2,9 @@
 
 import pytest
 
+from lamina.cli.printable import printable
 from lamina.cli.screen.pages import wrapped
-from lamina.cli.screen.text import ASCII, bar, curve, padded, pieces, printable, shortened, styled, width_of
+from lamina.cli.screen.text import ASCII, bar, curve, padded, pieces, shortened, styled, width_of
 from tests.cli.screen_world import NAMES
 
 EACH = pytest.mark.parametrize("name", NAMES.values(), ids=NAMES)

@@ -13,6 +13,7 @@ from lamina.agent.mps.lifecycle import end_daemons
 from lamina.agent.state.settings import AgentSettings
 from lamina.cli.exit_codes import ExitCode
 from lamina.cli.service_options import LogLevel, SelinuxType, configure_logging
+from lamina.cli.terminal import say
 from lamina.errors import BadInput
 from lamina.mps.local_daemons import local_daemons
 from lamina.ports.clock import SystemClock
@@ -48,14 +49,14 @@ def clean_node(
         remaining = leftovers.find_leftovers(kubelet_dir=kubelet_dir, cdi_dir=cdi_dir, state_dir=state_dir)
         if check:
             for path in remaining:
-                typer.echo(path)
+                say(str(path))
             raise typer.Exit(ExitCode.NO if remaining else ExitCode.DONE)
         if remaining:
             for failure in asyncio.run(_end_daemons(state_dir)):
-                typer.echo(failure, err=True)
+                say(failure, err=True)
             asyncio.run(_unmount(state_dir))
         for path in remaining:
-            typer.echo(f"Removing {path}")
+            say(f"Removing {path}")
         leftovers.remove_leftovers(remaining)
         if not stay:
             return

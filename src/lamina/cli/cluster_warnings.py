@@ -1,8 +1,7 @@
 """What commands warn of that show a cluster: what could not be read of it, and a configuration that is refused."""
 
-import typer
-
 from lamina.cli.connection import ClusterChoice, with_installation
+from lamina.cli.terminal import say
 from lamina.report import cluster_reader
 from lamina.report.cluster_use import ClusterUse
 from lamina.report.cluster_view import ClusterView
@@ -23,15 +22,13 @@ def read_cluster(choice: ClusterChoice) -> ClusterView:
 def warn_of_unread_nodes(cluster: ClusterView) -> None:
     """Print a warning where nodes may not be listed."""
     if cluster.hosts is None:
-        typer.echo(
-            "Warning: you may not list nodes, so only GPUs and quotas are checked; ask for `lamina-view`", err=True
-        )
+        say("Warning: you may not list nodes, so only GPUs and quotas are checked; ask for `lamina-view`", err=True)
 
 
 def warn_of_refused_configuration(cluster: ClusterView) -> None:
     """Print a warning where the configuration in force is not that of the ConfigMap."""
     for warning in warnings(cluster):
-        typer.echo(f"Warning: {warning}", err=True)
+        say(f"Warning: {warning}", err=True)
 
 
 def silent_agents(use: ClusterUse) -> list[str]:

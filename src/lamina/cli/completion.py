@@ -9,6 +9,7 @@ from typing import Annotated, Any
 import typer
 
 from lamina.cli.options import one_of
+from lamina.cli.terminal import say
 
 Vocabulary = Mapping[str, tuple[str, ...]]
 """The words that may follow a command, by the words of the command, such as "mig list"."""
@@ -25,7 +26,7 @@ def completion(
     """
     one_of(shell, tuple(_SCRIPTS), "SHELL")
     root = context.find_root()
-    typer.echo(_SCRIPTS[shell](vocabulary(root.command, root)), nl=False)
+    say(_SCRIPTS[shell](vocabulary(root.command, root)), end="")
 
 
 def vocabulary(command: Any, context: Any) -> Vocabulary:

@@ -9,6 +9,7 @@ import typer
 from lamina import configuration
 from lamina.cli.connection import ClusterChoice, cluster_command, with_installation
 from lamina.cli.exit_codes import ExitCode
+from lamina.cli.terminal import say
 from lamina.config_source.live import text_in_force
 from lamina.configuration.config_map import TextInForce, config_map_name, text_hash
 from lamina.configuration.importers.published import convert as convert_file
@@ -42,8 +43,8 @@ def convert(
     """
     found = convert_file(read_text(file), str(file))
     for note in found.notes:
-        typer.echo(f"# {note}")
-    typer.echo(to_yaml(found.config), nl=False)
+        say(f"# {note}")
+    say(to_yaml(found.config), end="")
 
 
 @config.command("check")
@@ -57,12 +58,12 @@ def check(
     text = read_text(file)
     found = convert_file(text, str(file))
     if not found.titles:
-        typer.echo(f"{file} is valid, SHA-256 {text_hash(text)}.")
+        say(f"{file} is valid, SHA-256 {text_hash(text)}.")
         return
-    typer.echo(f"{file} is valid: {', '.join(found.titles)}. `lamina config convert` makes a configuration of it:")
+    say(f"{file} is valid: {', '.join(found.titles)}. `lamina config convert` makes a configuration of it:")
     for note in found.notes:
-        typer.echo(f"  {note}")
-    typer.echo("".join(f"  {line}\n" for line in to_yaml(found.config).splitlines()), nl=False)
+        say(f"  {note}")
+    say("".join(f"  {line}\n" for line in to_yaml(found.config).splitlines()), end="")
 
 
 @config.command("show")
@@ -70,14 +71,14 @@ def check(
 def show(choice: ClusterChoice) -> None:
     """Print the configuration in force in Lamina's own form: since when, its hash, and why another text is refused."""
     where, found = _in_force(choice)
-    typer.echo(f"# {where}, SHA-256 {text_hash(found.text)}")
+    say(f"# {where}, SHA-256 {text_hash(found.text)}")
     since = (
         f"In force since {found.since}." if found.since else "The controller has not recorded since when it is used."
     )
-    typer.echo(f"# {since}")
+    say(f"# {since}")
     if found.refusal:
-        typer.echo(f"# The text in the ConfigMap is refused: {found.refusal}")
-    typer.echo(_own_form(found.text, where), nl=False)
+        say(f"# The text in the ConfigMap is refused: {found.refusal}")
+    say(_own_form(found.text, where), end="")
 
 
 @config.command("diff")
@@ -93,17 +94,17 @@ def diff(
     new = _own_form(read_text(file), str(file))
     where, found = _in_force(choice)
     if found.refusal:
-        typer.echo(f"Warning: the previous configuration is in force: {found.refusal}", err=True)
+        say(f"Warning: the previous configuration is in force: {found.refusal}", err=True)
     lines = list(
         difflib.unified_diff(
             _own_form(found.text, where).splitlines(), new.splitlines(), f"{where} in force", str(file), lineterm=""
         )
     )
     for line in lines:
-        typer.echo(line)
+        say(line)
     if lines:
         raise typer.Exit(ExitCode.NO)
-    typer.echo(f"{file} means the same as the configuration in force.")
+    say(f"{file} means the same as the configuration in force.")
 
 
 def _own_form(text: str, where: str) -> str:

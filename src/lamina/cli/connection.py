@@ -13,7 +13,7 @@ import typer
 
 from lamina.cli import running_clusters
 from lamina.cli.options import Kubeconfig, KubeContext, lamina_namespace, with_options_of
-from lamina.cli.terminal import answered
+from lamina.cli.terminal import answered, say
 from lamina.core.component_names import DEFAULT_NAMESPACE, documentation
 from lamina.errors import BadInput, NoKubeconfig, Outside
 from lamina.operations.installed import installed_namespace
@@ -77,7 +77,7 @@ async def _found(kube: ConnectedKube) -> str:
         return await installed_namespace(kube) or DEFAULT_NAMESPACE
     except Refused as error:
         hint = "--lamina-namespace or LAMINA_NAMESPACE names another one"
-        typer.echo(f"Warning: Lamina is taken to be in {DEFAULT_NAMESPACE}, because {error}; {hint}", err=True)
+        say(f"Warning: Lamina is taken to be in {DEFAULT_NAMESPACE}, because {error}; {hint}", err=True)
         return DEFAULT_NAMESPACE
 
 
@@ -134,12 +134,12 @@ def cluster_line(choice: ClusterChoice) -> str:
 
 def confirm(effect: str, choice: ClusterChoice, *, yes: bool, dry_run: bool) -> bool:
     """Name the cluster and what would happen, and ask. Returns whether to go on. Raises BadInput without an answer."""
-    typer.echo(cluster_line(choice))
-    typer.echo(effect)
+    say(cluster_line(choice))
+    say(effect)
     if dry_run:
-        typer.echo("Dry run: nothing was changed.")
+        say("Dry run: nothing was changed.")
         return False
     if yes or answered(lambda: typer.confirm("Continue?", default=False), "--yes or --dry-run"):
         return True
-    typer.echo("Nothing was changed.")
+    say("Nothing was changed.")
     return False

@@ -5,6 +5,7 @@ from typing import Annotated, Any
 import typer.core
 
 from lamina.cli.connection import ClusterChoice, cluster_command, with_cluster
+from lamina.cli.terminal import say
 from lamina.defragmentation.cordon import set_cordoned
 from lamina.errors import BadInput
 
@@ -40,7 +41,7 @@ def _only_gpus() -> None:
 def cordon_gpu(choice: ClusterChoice, node: Node, gpu: WhichGpu) -> None:
     """Stop placing new work on one GPU of a node. Running containers are not affected."""
     uuid = with_cluster(choice, lambda kube: set_cordoned(kube, node, gpu, cordoned=True))
-    typer.echo(f"GPU {uuid} of node {node} is cordoned.")
+    say(f"GPU {uuid} of node {node} is cordoned.")
 
 
 @uncordon.command("gpu")
@@ -48,4 +49,4 @@ def cordon_gpu(choice: ClusterChoice, node: Node, gpu: WhichGpu) -> None:
 def uncordon_gpu(choice: ClusterChoice, node: Node, gpu: WhichGpu) -> None:
     """Place work on a cordoned GPU again."""
     uuid = with_cluster(choice, lambda kube: set_cordoned(kube, node, gpu, cordoned=False))
-    typer.echo(f"GPU {uuid} of node {node} is no longer cordoned.")
+    say(f"GPU {uuid} of node {node} is no longer cordoned.")

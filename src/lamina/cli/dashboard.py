@@ -6,6 +6,7 @@ import typer
 
 from lamina.cli.connection import ClusterChoice, chosen_namespace, cluster_command, with_installation
 from lamina.cli.options import Namespace
+from lamina.cli.terminal import say
 from lamina.errors import BadInput
 from lamina.operations.dashboard.board import Board
 from lamina.operations.dashboard.details import DetailReader
@@ -82,9 +83,9 @@ def dashboard(
 
 
 def _say(address: str) -> None:
-    typer.echo(f"The dashboard is at {address}")
-    typer.echo("Keep this address secret: it is the key to the page. Ctrl-C ends it.")
+    say(f"The dashboard is at {address}")
+    say("Keep this address secret: it is the key to the page. Ctrl-C ends it.")
 
 
 def _say_to_viewers(address: str) -> None:
-    typer.echo(f"The dashboard is at {address}, for viewers with a token")
+    say(f"The dashboard is at {address}, for viewers with a token")

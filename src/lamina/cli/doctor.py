@@ -12,6 +12,7 @@ from lamina.cli.connection import ClusterChoice, cluster_command, here_instead, 
 from lamina.cli.exit_codes import ExitCode
 from lamina.cli.lists import ListForm, ListKind, ListReading, check, print_list
 from lamina.cli.options import Local, NoHeaders, Output, SortBy
+from lamina.cli.terminal import say
 from lamina.errors import BadInput
 from lamina.operations.doctor.examine import examine
 from lamina.operations.doctor.finding import Finding, State
@@ -62,7 +63,7 @@ def doctor(
     people = output in ("table", "wide")
     shown = [each for each in findings if each.state in _shown(everything or not people, failed)]
     if people:
-        typer.echo(_summary(findings))
+        say(_summary(findings))
     if shown or said or not people or everything:
         print_list(kind, form, shown, said)
     if any(finding.state is State.FAILED for finding in findings):

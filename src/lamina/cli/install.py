@@ -9,6 +9,7 @@ import yaml
 from lamina import __version__, configuration
 from lamina.cli.connection import ClusterChoice, cluster_command, cluster_line, with_cluster
 from lamina.cli.options import check_namespace, component_namespace, lamina_namespace
+from lamina.cli.terminal import say
 from lamina.core.component_names import DEFAULT_NAMESPACE
 from lamina.errors import BadInput
 from lamina.install import values as install_values
@@ -70,12 +71,12 @@ def install(
     else:
         cluster = _ask(choice, namespace)
     if list_images:
-        typer.echo("\n".join(images(objects(install_values.plain(read), parse_version(cluster.version)))))
+        say("\n".join(images(objects(install_values.plain(read), parse_version(cluster.version)))))
         return
     change = configuration_change(read.config, cluster)
     for warning in filter(None, (_version_warning(cluster.version), change.warning, _namespace_warning(cluster))):
-        typer.echo(f"Warning: {warning}", err=True)
-    typer.echo(_manifests(install_values.plain(read), cluster, keep_configuration=change.keep), nl=False)
+        say(f"Warning: {warning}", err=True)
+    say(_manifests(install_values.plain(read), cluster, keep_configuration=change.keep), end="")
 
 
 def _text_of(setting: str) -> tuple[str, str]:
@@ -129,7 +130,7 @@ def scheduler_config(
     )
     text = yaml.safe_dump(document, sort_keys=False)
     if out is None:
-        typer.echo(text, nl=False)
+        say(text, end="")
         return
     write(out, text.encode(), "--out")
 
@@ -164,7 +165,7 @@ def _ask(choice: ClusterChoice, namespace: str) -> InstalledCluster:
         found = with_cluster(choice, lambda kube: read_installed(kube, namespace))
     except (BadInput, NotLoggedIn) as problem:
         raise type(problem)(f"{problem}; to render without a cluster, set --kube-version") from problem
-    typer.echo(cluster_line(choice), err=True)
+    say(cluster_line(choice), err=True)
     return found
 
 

@@ -7,11 +7,11 @@ import sys
 from collections.abc import Sequence
 from typing import Any
 
-import typer
 from typer.main import get_command
 
 from lamina.cli.completion import following, nested_in
 from lamina.cli.main import app, main
+from lamina.cli.terminal import say
 
 NO_FILES = ":4"
 """The last line of an answer: the shell should not offer files instead."""
@@ -25,8 +25,8 @@ def plugin() -> None:
 def complete() -> None:
     """The console script `kubectl_complete-lamina`. Its last argument is the word to complete, which may be empty."""
     for word in completions(sys.argv[1:]):
-        typer.echo(word)
-    typer.echo(NO_FILES)
+        say(word)
+    say(NO_FILES)
 
 
 def completions(words: Sequence[str]) -> list[str]:

@@ -24,7 +24,7 @@ from lamina.cli.options import (
     one_of,
     with_options_of,
 )
-from lamina.cli.terminal import console, print_document, print_table
+from lamina.cli.terminal import console, print_document, print_table, say
 from lamina.errors import BadInput, Outside
 from lamina.name_hints import nearest
 from lamina.operations.workloads import check_namespace
@@ -183,7 +183,7 @@ def print_list(kind: ListKind[R], form: ListForm, rows: Sequence[R], notes: Iter
         print_document(rows, form.output)
     elif form.output == "name":
         for name in dict.fromkeys(map(kind.name, rows)):
-            typer.echo(name)
+            say(name)
     else:
         if rows:
             _print_table(kind, form, rows)
@@ -229,7 +229,7 @@ def _print_changes(kind: ListKind[R], form: ListForm, rows: Sequence[R]) -> None
             print_document(row, "json")
     elif form.output == "yaml":
         for row in rows:
-            typer.echo("---")
+            say("---")
             print_document(row, "yaml")
     elif rows:
         print_list(kind, form._replace(headers=False), rows)
@@ -272,4 +272,4 @@ def _say(sentence: str) -> None:
 
 def _warn(sentences: Iterable[str]) -> None:
     for sentence in sentences:
-        typer.echo(f"Warning: {sentence}", err=True)
+        say(f"Warning: {sentence}", err=True)

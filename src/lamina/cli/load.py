@@ -6,6 +6,7 @@ from typing import Annotated
 import typer
 
 from lamina.cli.exit_codes import ExitCode
+from lamina.cli.terminal import say
 from lamina.core.quantities import parse_gpu_memory
 from lamina.errors import BadInput
 from lamina.operations.gpu_load import DriverError, Load
@@ -37,13 +38,13 @@ def load(
     try:
         started = Load(gpu)
         free, total = started.memory_mib()
-        typer.echo(f"GPU {gpu}: {total} MiB in all, {free} MiB free")
+        say(f"GPU {gpu}: {total} MiB in all, {free} MiB free")
         if part is not None:
             started.hold(part.of(total, where="--memory"))
-            typer.echo(f"GPU {gpu}: holds {started.held_mib} MiB")
+            say(f"GPU {gpu}: holds {started.held_mib} MiB")
         for line in started.work(seconds, kernel_ms, every) if seconds else ():
-            typer.echo(line)
+            say(line)
     except DriverError as refused:
         got = f"it got {started.held_mib} MiB; " if started is not None else ""
-        typer.echo(f"GPU {gpu}: {got}{refused}", err=True)
+        say(f"GPU {gpu}: {got}{refused}", err=True)
         raise typer.Exit(ExitCode.NO) from refused

@@ -13,7 +13,8 @@ from lamina import __version__
 from lamina.cli import running_clusters
 from lamina.cli.exit_codes import ExitCode
 from lamina.cli.groups import GroupedCommands
-from lamina.cli.options import set_lamina_namespace, shown
+from lamina.cli.options import set_lamina_namespace
+from lamina.cli.terminal import say
 from lamina.errors import BadInput, LaminaError, NoKubeconfig
 
 app = typer.Typer(
@@ -44,7 +45,7 @@ def shared_options(
 ) -> None:
     """Share GPUs between Kubernetes pods, and between plain processes on one machine."""
     if version:
-        typer.echo(f"lamina {__version__}")
+        say(f"lamina {__version__}")
         raise typer.Exit
     set_lamina_namespace(lamina_namespace)
 
@@ -69,7 +70,7 @@ def main(program: str = "lamina") -> None:
     except LaminaError as error:
         hint = running_clusters.hint() if isinstance(error, NoKubeconfig) else ""
         sentence = f"{error}{hint}".replace("`lamina ", f"`{program} ")
-        print(f"{program}: {shown(sentence)}", file=sys.stderr)
+        say(f"{program}: {sentence}", err=True)
         sys.exit(error.exit_code)
     except KeyboardInterrupt:
         sys.exit(ExitCode.INTERRUPTED)

@@ -9,6 +9,7 @@ from rich.table import Table
 from lamina.cli.connection import ClusterChoice, cluster_command, with_cluster, with_installation
 from lamina.cli.lists import ListedCluster, ListForm, ListKind, ListQuery, ListReading, check, list_command, print_list
 from lamina.cli.options import NoHeaders, Output, SortBy
+from lamina.cli.terminal import say
 from lamina.operations.mig import MigNode, ProfileRow, mig_nodes, profile_rows, request_configuration
 from lamina.ports.kube import Kube
 
@@ -69,7 +70,7 @@ def apply(
 ) -> None:
     """Request a MIG configuration for a node. Its agent partitions the GPUs once they are not in use."""
     with_installation(choice, lambda kube: request_configuration(kube, node, configuration))
-    typer.echo(f"Requested {configuration} for node {node}; `lamina mig list` shows its state.")
+    say(f"Requested {configuration} for node {node}; `lamina mig list` shows its state.")
 
 
 def profile_table(rows: Sequence[ProfileRow], *, wide: bool = False) -> Table:

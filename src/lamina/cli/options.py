@@ -110,14 +110,3 @@ def with_options_of(more: Callable[..., None], command: Callable[..., Any]) -> C
     more.__annotations__ = {each.name: each.annotation for each in parameters}
     more.__doc__, more.__name__ = command.__doc__, command.__name__
     return more
-
-
-def shown(text: str) -> str:
-    """The text for a terminal. Of it, tenants may have written parts, so only lines and printable characters are kept
-    as they are; others are escaped as in Python."""
-    return text if text.isprintable() else "".join(each if each == "\n" else escaped(each) for each in text)
-
-
-def escaped(character: str) -> str:
-    """As in Python, unless it is printable."""
-    return character if character.isprintable() else ascii(character)[1:-1]

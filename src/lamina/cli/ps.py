@@ -8,7 +8,8 @@ from rich.table import Table
 
 from lamina.cli.lists import ListForm, ListKind, ListReading, list_from
 from lamina.cli.options import NoHeaders, Output, SortBy, Watch
-from lamina.cli.screen.text import ASCII, printable, shortened
+from lamina.cli.printable import printable
+from lamina.cli.screen.text import ASCII, shortened
 from lamina.cli.tables import UNKNOWN, amount
 from lamina.operations.local_machine import read_machine
 from lamina.report.local_runs import RunRow

@@ -5,7 +5,8 @@ from typing import Annotated
 import typer
 
 from lamina.cli.connection import ClusterChoice, chosen_namespace, cluster_command, with_installation
-from lamina.cli.options import Namespace, one_of, shown
+from lamina.cli.options import Namespace, one_of
+from lamina.cli.terminal import say
 from lamina.core.quantities import parse_memory_mib
 from lamina.operations import resize as operation
 from lamina.ports.clock import SystemClock
@@ -43,13 +44,13 @@ def resize(
         if "/" in which:
             lines = operation.resize_workload(kube, SystemClock(), chosen, which, size, wait=wait, say=_say)
             async for line in lines:
-                typer.echo(shown(line))
+                say(line)
             return
-        typer.echo(shown(await operation.resize_pod(kube, SystemClock(), chosen, which, size, wait=wait, say=_say)))
+        say(await operation.resize_pod(kube, SystemClock(), chosen, which, size, wait=wait, say=_say))
 
     with_installation(choice, resized)
 
 
 def _say(progress: str) -> None:
     """On standard error, next to the answer."""
-    typer.echo(shown(progress), err=True)
+    say(progress, err=True)

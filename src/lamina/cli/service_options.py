@@ -11,7 +11,7 @@ from typing import Annotated
 
 import typer
 
-from lamina.cli.options import escaped
+from lamina.cli.printable import printable
 from lamina.errors import BadInput
 
 Kubeconfig = Annotated[
@@ -66,14 +66,14 @@ _FORMAT = "%(asctime)s %(levelname)s %(name)s: %(message)s"
 
 
 class LineFormatter(logging.Formatter):
-    """Formats each message as one line of printable characters. Others are escaped as in Python."""
+    """Formats each message as one line of printable characters. Others are escaped."""
 
     def __init__(self) -> None:
         super().__init__(_FORMAT)
 
     def formatMessage(self, record: logging.LogRecord) -> str:
         message = record.message if len(record.message) <= MAX_MESSAGE else f"{record.message[:MAX_MESSAGE]}..."
-        record.message = message if message.isprintable() else "".join(map(escaped, message))
+        record.message = printable(message)
         return super().formatMessage(record)
 
 

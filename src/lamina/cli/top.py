@@ -23,7 +23,7 @@ from lamina.cli.screen.rows import ORDERS
 from lamina.cli.screen.source import TopCluster, TopMachine, TopSource
 from lamina.cli.screen.state import PodName, TopScreen
 from lamina.cli.screen.text import ASCII, UNICODE
-from lamina.cli.terminal import console
+from lamina.cli.terminal import console, say
 from lamina.errors import BadInput, LaminaError
 from lamina.ports.clock import Clock, SystemClock
 
@@ -64,7 +64,7 @@ def top(
             return
         screen.take(await source.read())
         for line in (*said, *plain_lines(screen)):
-            typer.echo(line)
+            say(line)
 
     async def here() -> None:
         machine = TopMachine(clock)

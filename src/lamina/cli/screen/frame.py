@@ -5,13 +5,14 @@ from datetime import UTC, datetime
 
 from rich.text import Text
 
+from lamina.cli.printable import printable
 from lamina.cli.screen import table
 from lamina.cli.screen.columns import Filled, load_style, percent
 from lamina.cli.screen.history import ALL, totals
 from lamina.cli.screen.pages import page_lines, page_title
 from lamina.cli.screen.rows import PodLine, falls, parse_filter, state_of
 from lamina.cli.screen.state import DETAILS, WHY, FrameLayout, TopScreen
-from lamina.cli.screen.text import UNICODE, Glyphs, Part, bar, curve, padded, printable, shortened, styled, width_of
+from lamina.cli.screen.text import UNICODE, Glyphs, Part, bar, curve, padded, shortened, styled, width_of
 from lamina.errors import BadInput
 from lamina.report.gpus import HEALTHY, GpuRow
 

@@ -4,6 +4,7 @@ from collections.abc import Iterator, Sequence
 
 from rich.text import Text
 
+from lamina.cli.printable import printable
 from lamina.cli.screen.columns import (
     Filled,
     busy_of,
@@ -17,7 +18,7 @@ from lamina.cli.screen.columns import (
 from lamina.cli.screen.history import RowPast, key_of
 from lamina.cli.screen.rows import FIELDS, ORDERS, PodLine, state_of
 from lamina.cli.screen.state import HELP, WHY, TopScreen
-from lamina.cli.screen.text import Glyphs, Part, bar, curve, pieces, printable, shortened, styled, width_of
+from lamina.cli.screen.text import Glyphs, Part, bar, curve, pieces, shortened, styled, width_of
 from lamina.cli.tables import UNKNOWN
 from lamina.report.gpus import GpuRow
 

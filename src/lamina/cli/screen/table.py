@@ -4,8 +4,9 @@ left."""
 from collections.abc import Sequence
 from typing import Any, NamedTuple
 
+from lamina.cli.printable import printable
 from lamina.cli.screen.columns import ScreenColumn
-from lamina.cli.screen.text import UNICODE, Glyphs, Part, bar, padded, printable, width_of
+from lamina.cli.screen.text import UNICODE, Glyphs, Part, bar, padded, width_of
 
 _GAP = 1
 _LEAST_BAR, _LARGEST_BAR, _FIGURE = 6, 24, 5

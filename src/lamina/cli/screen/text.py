@@ -7,10 +7,10 @@ from typing import NamedTuple
 from rich.cells import cell_len
 from rich.text import Text
 
+from lamina.cli.printable import printable
+
 Part = tuple[str, str]
 """A text and its style; the empty style is that of the terminal."""
-_VARIATIONS = range(0xFE00, 0xFE10), range(0xE0100, 0xE01F0)
-"""Characters that change how wide the one before them is on some terminals and not on others."""
 
 
 class Glyphs(NamedTuple):
@@ -33,17 +33,6 @@ ASCII = Glyphs(" #", "=", ".", "_.:-=+*#", "~", "v", "^", "up, down")
 def styled(*parts: Part) -> Text:
     """One line of these parts. Whatever they contain, the terminal gets no command and no second line."""
     return Text.assemble(*((printable(text), style) for text, style in parts), end="")
-
-
-def printable(text: str) -> str:
-    """The text with a question mark for each character that shows nothing, or that a terminal takes for a command."""
-    if text.isprintable() and text.isascii():
-        return text
-    return "".join(
-        each if each.isprintable() else " " if each.isspace() and each not in "\r\n\v\f\x1c\x1d\x1e\x1f" else "?"
-        for each in text
-        if not any(ord(each) in span for span in _VARIATIONS)
-    )
 
 
 def width_of(text: str) -> int:
