@@ -85,7 +85,7 @@ async def test_a_node_whose_page_cannot_be_read_is_counted(page: bytes | None) -
     assert screen.reading.silent == (0 if page == b"<html>no</html>" else 1)
     if screen.reading.silent:
         shown = lines(screen, 160, 24)
-        assert "1 nodes without figures" in shown[1] and "No usage data from n" in shown[2]
+        assert "1 node without figures" in shown[1] and "No usage data from n" in shown[2]
 
 
 @pytest.mark.parametrize("value", ["NaN", "+Inf", "-5", "1e300"])

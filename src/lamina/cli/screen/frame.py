@@ -132,7 +132,7 @@ def _totals(screen: TopScreen, width: int, glyphs: Glyphs) -> Text:
         [("memory ", ""), *bar(room, memory.used, memory.granted, load_style(memory.used), glyphs), (used, "")],
         [("busy ", ""), *bar(room // 2, busy.used, None, "cyan", glyphs), (f" {percent(busy.used)}", "")],
         [(f"{cordoned} cordoned", "yellow")] if cordoned else [],
-        [(f"{reading.silent} nodes without figures", "yellow")] if reading.silent else [],
+        [(_silent(reading.silent), "yellow")] if reading.silent else [],
         [("busy was ", "dim"), (curve(list(past.busy), 40, glyphs), "cyan")] if len(past.busy) > 1 else [],
     ]
     parts: list[Part] = []
@@ -199,7 +199,7 @@ def _keys(screen: TopScreen, width: int, glyphs: Glyphs) -> Text:
 
 def _summary(screen: TopScreen) -> str:
     """The title where there is room for no other line."""
-    silent = f", {screen.reading.silent} nodes without figures" if screen.reading.silent else ""
+    silent = f", {_silent(screen.reading.silent)}" if screen.reading.silent else ""
     order = f"{screen.order}{', reversed' if screen.reverse else ''}"
     return f"lamina top: {_shown(screen)} by {order}, memory in MiB, {_time(screen)}{silent}"
 
@@ -209,6 +209,10 @@ def _shown(screen: TopScreen) -> str:
     every = len(screen.reading.gpus) if screen.gpus else len(screen.reading.shares)
     what = "GPU" if screen.gpus else "share"
     return f"{count}{f' of {every}' if count != every else ''} {what}{'' if every == 1 else 's'}"
+
+
+def _silent(nodes: int) -> str:
+    return f"{nodes} {'node' if nodes == 1 else 'nodes'} without figures"
 
 
 def _time(screen: TopScreen) -> str:
