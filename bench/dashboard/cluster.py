@@ -1,5 +1,7 @@
 """A document of many nodes with eight GPUs, two pods on each GPU, and many pods that wait."""
 
+from functools import cache
+
 from lamina.operations.dashboard.document import (
     ClusterDocument,
     ClusterFigures,
@@ -23,7 +25,7 @@ def cluster(nodes: int, generation: int = 0, *, changed: int, waiting: int) -> C
         name = f"node-{number}"
         gpus = [_gpu(number, index, generation if number < changed and not index else 0) for index in range(GPUS)]
         cards[name] = NodeCard(name=name, driver="580.65.06", gpus=tuple(gpus))
-        pods |= {part.pod: _running(name, gpu, part) for gpu in gpus for part in gpu.parts}
+        pods |= {part.pod: _running(name, gpu.uuid, gpu.index, part) for gpu in gpus for part in gpu.parts}
     pods |= {f"w{number}": _waiting(number) for number in range(waiting)}
     granted = sum(gpu.taken_mib for card in cards.values() for gpu in card.gpus)
     figures = ClusterFigures(
@@ -52,9 +54,11 @@ def _gpu(node: int, index: int, generation: int) -> GpuCard:
     )  # fmt: skip
 
 
-def _running(node: str, gpu: GpuCard, part: GpuPart) -> PodCard:
+@cache
+def _running(node: str, gpu: str, index: int, part: GpuPart) -> PodCard:
+    """A pod on a node keeps its card while nothing changes in it, as in the product."""
     share = ShareCard(
-        container="main", node=node, gpu=gpu.uuid, index=gpu.index, mode="quota", memory_mib=part.memory_mib,
+        container="main", node=node, gpu=gpu, index=index, mode="quota", memory_mib=part.memory_mib,
         most_mib=part.memory_mib, physical_mib=part.memory_mib, cores=part.cores,
     )  # fmt: skip
     return PodCard(

@@ -1,17 +1,18 @@
-"""What one page is sent: its nodes first where there are many pods, and little where little has changed."""
+"""What one page is sent: what it shows first where there are many pods, and little where little has changed."""
 
 import json
 from typing import Any
 
 import msgspec
+import pytest
 
 from bench.dashboard.cluster import GPUS, SHARES, cluster
 from lamina.operations.dashboard.answers import FIRST_PODS, PageEvents, SharedEvents
 from lamina.operations.dashboard.board import Board
-from lamina.operations.dashboard.document import ClusterDocument, NodeCard
+from lamina.operations.dashboard.document import ClusterDocument, GpuPart
 from lamina.operations.dashboard.viewers import EVERYTHING, ViewerAccess
 from lamina.report.cluster_use import ClusterUse, ShareFigures
-from tests.operations.dashboard.pages import running
+from tests.operations.dashboard.pages import gpu, node, running
 
 NODES, WAITING = 1000, 4000
 PODS = NODES * GPUS * SHARES + WAITING
@@ -22,17 +23,22 @@ def read(event: bytes) -> dict[str, Any]:
     return found
 
 
-def test_a_page_of_many_pods_gets_its_nodes_first() -> None:
+@pytest.mark.parametrize(("view", "second_part"), [("map", "nodes"), ("", "nodes"), ("pods", "pods"), ("pod", "pods")])
+def test_a_page_of_many_pods_gets_figures_then_what_it_shows_then_the_rest(view: str, second_part: str) -> None:
     pods = {f"u{number}": running(f"p{number}") for number in range(FIRST_PODS + 1)}
+    parts = [GpuPart(pod="", name=f"{name}/p", namespace=name, memory_mib=1, cores=1) for name in ("b", "a", "")]
     board = Board()
-    board.post(ClusterDocument(nodes={"n": NodeCard(name="n")}, pods=pods))
-    events = PageEvents(SharedEvents(board))
-    first, second = read(events.next(board.current, "team")), read(events.next(board.current, "team"))
-    assert [each["first"] for each in (first, second)] == [True, False]
-    assert [each["complete"] for each in (first, second)] == [False, True]
-    assert set(first["changes"]["nodes"]) == {"n"} and first["changes"]["pods"] == {}
-    assert set(second["changes"]["pods"]) == set(pods) and second["changes"]["nodes"] == {}
-    assert first["waiting"] == [] and second["waiting"] is None
+    board.post(ClusterDocument(nodes={"n": node("n", gpu("n", 0, *parts))}, pods=pods))
+    events = PageEvents(SharedEvents(board), view)
+    first, second, third = (read(events.next(board.current, "team")) for _ in range(3))
+    assert [each["first"] for each in (first, second, third)] == [True, False, False]
+    assert [sum(each["loaded"].values()) for each in (first, second, third)] == [0, 1, 2]
+    assert second["loaded"][second_part] and first["holders"] == ["a", "b"] and second["holders"] is None
+    sent = {"nodes": {"n"}, "pods": set(pods)}
+    other = "pods" if second_part == "nodes" else "nodes"
+    for part, event in ((second_part, second), (other, third)):
+        assert set(event["changes"][part]) == sent[part] and first["changes"][part] == {}
+    assert first["waiting"] == [] and second["waiting"] is None is third["attention"]
     assert events.next(board.current, "team").startswith(b"event: beat")
 
 
@@ -40,7 +46,7 @@ def test_an_update_of_twenty_thousand_pods_has_what_changed() -> None:
     board = Board()
     board.post(cluster(NODES, changed=0, waiting=WAITING))
     events = PageEvents(SharedEvents(board))
-    for _ in range(2):
+    for _ in range(3):
         whole = events.next(board.current, "team")
     assert len(read(whole)["changes"]["pods"]) == PODS and len(whole) > 1_000_000
     board.post(cluster(NODES, 1, changed=1, waiting=WAITING))
@@ -52,7 +58,7 @@ def test_a_reading_of_metrics_sends_figures_alone() -> None:
     board = Board()
     board.post(document)
     events = PageEvents(SharedEvents(board))
-    for _ in range(2):
+    for _ in range(3):
         events.next(board.current, "team")
     use = ClusterUse()
     for card in document.pods.values():

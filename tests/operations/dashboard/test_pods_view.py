@@ -117,8 +117,9 @@ async def test_a_pod_has_its_limits_use_charts_commands_and_claims(page: Page) -
     await page.until("document.querySelectorAll('.timeline').length === 2 && document.querySelector('#commands')")
     text = await page.run("document.querySelector('main').innerText")
     for fact in (
-        "4,000 MiB", "Limit now", "5,000 MiB", "2 GiB, 40 %", "2.9 GiB", "20 % of it lent", "its requests come first", "claimed", "Refused at 1.",
-        "nvidia.com/gpumem 4000", "lamina why -n team web", "What the dashboard has seen",
+        "4,000 MiB", "Limit now", "5,000 MiB", "2 GiB, 40 %", "2.9 GiB", "20 % of it lent",
+        "its requests come first", "claimed", "Refused at 1.", "nvidia.com/gpumem 4000", "lamina why -n team web",
+        "What the dashboard has seen",
     ):  # fmt: skip
         assert fact in text, fact
 

@@ -14,14 +14,31 @@ from lamina.operations.dashboard.document import ClusterDocument
 from lamina.operations.dashboard.viewers import EVERYTHING, ViewerAccess, seen_points
 
 FIRST_PODS = 500
-"""With more pods than these, a page gets them after everything else."""
+"""With more pods than these, a page gets the figures of the cluster first, then what its view shows, then the rest."""
+HOLDERS = 8
+"""How many names have a color of their own."""
 MAX_MADE = 16
 """How many events of one moment are kept. The first one of a large cluster has megabytes."""
 BEAT_S = 5.0
 """A page that hears nothing for three times as long counts the command as lost."""
 _PAGE = Path(__file__).with_name("page")
-_FILES = {path.relative_to(_PAGE).as_posix(): path for path in _PAGE.rglob("*") if path.is_file()}
-_FILES[""] = _PAGE / "index.html"
+_KINDS = {".html": "text/html", ".js": "text/javascript", ".css": "text/css", ".svg": "image/svg+xml"}
+_VIEWS_OF_PODS = ("pods", "pod")
+
+
+def _page_files() -> dict[str, tuple[bytes, str]]:
+    """The files with their types. The page names all of its modules, so that they are read at once, and not each after
+    those that need it."""
+    paths = {path.relative_to(_PAGE).as_posix(): path for path in sorted(_PAGE.rglob("*")) if path.is_file()}
+    files = {name: (path.read_bytes(), _KINDS.get(path.suffix, "text/plain")) for name, path in paths.items()}
+    modules = [name for name in files if name.endswith(".js") and not name.endswith(".iife.min.js")]
+    links = "".join(f'  <link rel="modulepreload" href="{name}">\n' for name in modules)
+    start, end = files["index.html"][0].split(b"</head>")
+    files["index.html"] = files[""] = start + links.encode() + b"</head>" + end, "text/html"
+    return files
+
+
+_FILES = _page_files()
 HEADERS = {
     "Content-Security-Policy": "default-src 'self'; base-uri 'none'; form-action 'none'; frame-ancestors 'none'",
     "Cross-Origin-Opener-Policy": "same-origin",
@@ -32,20 +49,35 @@ HEADERS = {
 }
 
 
+class Loaded(NamedTuple):
+    """What a page has besides the figures of the cluster."""
+
+    nodes: bool = False
+    pods: bool = False
+
+
+WHOLE = Loaded(nodes=True, pods=True)
+
+
+class Summary(NamedTuple):
+    """What the whole document says in short."""
+
+    attention: tuple[AttentionRow, ...]
+    waiting: tuple[WaitingGroup, ...]
+
+
 class PageState(NamedTuple):
-    """What a page was sent so far."""
+    """What a page was sent so far. `posted` has the document as the page has it."""
 
     posted: Posted
     access: ViewerAccess
-    attention: tuple[AttentionRow, ...]
-    waiting: tuple[WaitingGroup, ...]
-    complete: bool
-    """Whether it has the pods too."""
+    summary: Summary
+    loaded: Loaded
 
     @property
-    def key(self) -> tuple[int, bool, ViewerAccess]:
+    def key(self) -> tuple[int, Loaded, ViewerAccess]:
         """What all of it depends on."""
-        return self.posted.version, self.complete, self.access
+        return self.posted.version, self.loaded, self.access
 
 
 class SharedEvents:
@@ -58,28 +90,32 @@ class SharedEvents:
         """The latest one, of which all events are."""
 
     def next(
-        self, before: PageState | None, current: Posted, namespace: str, access: ViewerAccess
+        self, before: PageState | None, loaded: Loaded, current: Posted, namespace: str, access: ViewerAccess
     ) -> tuple[bytes, PageState]:
-        """The event that leads from one state to the next, and that one."""
+        """The event that leads from one state to the next, in which this is loaded, and that one."""
         if current.version != self._version:
             self._made, self._version = {}, current.version
-        key = before and before.key, namespace, access
+        key = before and before.key, loaded, namespace, access
         if key not in self._made:
             if len(self._made) == MAX_MADE:
                 del self._made[next(iter(self._made))]
-            self._made[key] = self._make(before, current, namespace, access)
+            self._made[key] = self._make(before, loaded, current, namespace, access)
         return self._made[key]
 
     def _make(
-        self, before: PageState | None, current: Posted, namespace: str, access: ViewerAccess
+        self, before: PageState | None, loaded: Loaded, current: Posted, namespace: str, access: ViewerAccess
     ) -> tuple[bytes, PageState]:
         document, sent = current.document, before.posted if before else None
-        complete = before is not None or len(document.pods) <= FIRST_PODS
-        shown = current if complete else current._replace(document=structs.replace(document, pods={}))
-        after = PageState(shown, access, attention(document), waiting_groups(document.pods.items()), complete)
+        same = before is not None and (before.posted.version, before.access) == (current.version, access)
+        summary = before.summary if before and same else _summary(document)
+        shown = structs.replace(
+            document, nodes=document.nodes if loaded.nodes else {}, pods=document.pods if loaded.pods else {}
+        )
+        after = PageState(current._replace(document=shown), access, summary, loaded)
+        old = before.summary if before else Summary((), ())
         body = {
             "first": before is None,
-            "complete": complete,
+            "loaded": loaded._asdict(),
             "ready": current.ready,
             "lost": current.lost,
             "namespace": namespace,
@@ -87,31 +123,52 @@ class SharedEvents:
             "usage_problem": current.usage_problem,
             "read_at": current.read_at,
             "allocation": seen_points(self._board.allocation.since(sent.allocation_at if sent else -1.0), access),
-            "attention": after.attention if before is None or after.attention != before.attention else None,
-            "waiting": after.waiting if before is None or after.waiting != before.waiting else None,
-            "changes": changes(sent.document if sent else ClusterDocument(), shown.document),
+            "holders": _holders(document) if before is None else None,
+            "attention": summary.attention if before is None or summary.attention != old.attention else None,
+            "waiting": summary.waiting if before is None or summary.waiting != old.waiting else None,
+            "changes": changes(sent.document if sent else ClusterDocument(), shown),
         }
         return b"event: change\ndata: " + msgspec.json.encode(body) + b"\n\n", after
 
 
-class PageEvents:
-    """The events of one page. A page of a large cluster shows its nodes before it has the pods."""
+def _summary(document: ClusterDocument) -> Summary:
+    return Summary(attention(document), waiting_groups(document.pods.items()))
 
-    def __init__(self, shared: SharedEvents) -> None:
+
+def _holders(document: ClusterDocument) -> list[str]:
+    """The first namespaces that hold GPUs, so that each has its color on any view, whatever that is sent first."""
+    names = {part.namespace for node in document.nodes.values() for gpu in node.gpus for part in gpu.parts}
+    return sorted(names - {""})[:HOLDERS]
+
+
+class PageEvents:
+    """The events of one page. `view` is what it shows while it loads."""
+
+    def __init__(self, shared: SharedEvents, view: str = "") -> None:
         self._shared = shared
+        self._pods_first = view in _VIEWS_OF_PODS
         self._state: PageState | None = None
 
     @property
     def version(self) -> int:
         """What the page has, as `Board.newer` counts."""
-        return self._state.posted.version if self._state and self._state.complete else -1
+        return self._state.posted.version if self._state and self._state.loaded == WHOLE else -1
 
     def next(self, current: Posted, namespace: str, access: ViewerAccess = EVERYTHING) -> bytes:
         """A server-sent event: `change` with what is new, or `beat` if nothing is, and the viewer may see the same."""
         if self._state and self.version == current.version and self._state.access == access:
             return b"event: beat\ndata: {}\n\n"
-        event, self._state = self._shared.next(self._state, current, namespace, access)
+        loaded = self._next_loaded(len(current.document.pods))
+        event, self._state = self._shared.next(self._state, loaded, current, namespace, access)
         return event
+
+    def _next_loaded(self, pods: int) -> Loaded:
+        """What the page has after the next event. A small cluster comes as a whole."""
+        if self._state is None:
+            return Loaded() if pods > FIRST_PODS else WHOLE
+        if self._state.loaded == Loaded():
+            return Loaded(nodes=not self._pods_first, pods=self._pods_first)
+        return WHOLE
 
 
 def details_answer(found: object) -> web.Response:
@@ -122,7 +179,8 @@ def details_answer(found: object) -> web.Response:
 
 
 async def page_file(request: web.Request) -> web.StreamResponse:
-    path = _FILES.get(request.match_info["name"])
-    if path is None:
+    found = _FILES.get(request.match_info["name"])
+    if found is None:
         raise web.HTTPNotFound
-    return web.FileResponse(path)
+    content, kind = found
+    return web.Response(body=content, content_type=kind)

@@ -31,7 +31,7 @@ def changes(before: ClusterDocument, after: ClusterDocument) -> Changes:
 
 
 def _changed(before: Mapping[str, Struct], after: Mapping[str, Struct]) -> dict[str, Struct | Patch | None]:
-    found: dict[str, Struct | Patch | None] = {key: None for key in before if key not in after}
+    found: dict[str, Struct | Patch | None] = dict.fromkeys(before.keys() - after.keys())
     for key, card in after.items():
         known = before.get(key)
         if known is card or known == card:

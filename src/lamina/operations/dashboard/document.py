@@ -1,7 +1,8 @@
 """What the page shows, as plain data: the cluster in figures, each node with its GPUs, each pod with its shares.
 
 Amounts are MiB of memory and percent of one GPU's time. Names come from tenants, so the page treats every string as
-text and never as markup.
+text and never as markup. A card refers to nothing that refers to it, so the garbage collector, which would stop the
+server while it looks at a hundred thousand of them, passes them over.
 """
 
 from collections.abc import Mapping
@@ -9,7 +10,7 @@ from collections.abc import Mapping
 from msgspec import Struct
 
 
-class GpuPart(Struct, frozen=True, kw_only=True):
+class GpuPart(Struct, frozen=True, kw_only=True, gc=False):
     """What a pod or a ResourceClaim holds of one GPU. `pod` is a UID; it is empty for a claim, and for pods that
     may not be shown."""
 
@@ -31,7 +32,7 @@ class GpuPart(Struct, frozen=True, kw_only=True):
     """As in `PodCard`."""
 
 
-class HealthSpan(Struct, frozen=True):
+class HealthSpan(Struct, frozen=True, gc=False):
     """From `since` on, in seconds since the epoch, a GPU was `healthy`, `unhealthy` for a reason, or `unknown`."""
 
     since: int
@@ -39,7 +40,7 @@ class HealthSpan(Struct, frozen=True):
     reason: str = ""
 
 
-class GpuCard(Struct, frozen=True, kw_only=True):
+class GpuCard(Struct, frozen=True, kw_only=True, gc=False):
     """One GPU. `mode` is empty while it is idle; `stranded` if none of the pods in the cluster fits into what is free
     of it."""
 
@@ -69,7 +70,7 @@ class GpuCard(Struct, frozen=True, kw_only=True):
     parts: tuple[GpuPart, ...] = ()
 
 
-class NodeCard(Struct, frozen=True, kw_only=True):
+class NodeCard(Struct, frozen=True, kw_only=True, gc=False):
     """One node with an inventory."""
 
     name: str
@@ -89,7 +90,7 @@ class NodeCard(Struct, frozen=True, kw_only=True):
     gpus: tuple[GpuCard, ...] = ()
 
 
-class ShareCard(Struct, frozen=True, kw_only=True):
+class ShareCard(Struct, frozen=True, kw_only=True, gc=False):
     """One share of one container."""
 
     container: str
@@ -122,14 +123,14 @@ class ShareCard(Struct, frozen=True, kw_only=True):
     """The limit that is enforced now."""
 
 
-class ContainerLimits(Struct, frozen=True, kw_only=True):
+class ContainerLimits(Struct, frozen=True, kw_only=True, gc=False):
     """What a container's limits say in the manifest."""
 
     container: str
     limits: dict[str, str]
 
 
-class PodCard(Struct, frozen=True, kw_only=True):
+class PodCard(Struct, frozen=True, kw_only=True, gc=False):
     """One pod that requests or holds GPUs, or a workload whose pods are refused, named by kind and name. `state` is
     `running`, `pending`, `refused` or `deleted`: a deleted pod has processes that still run. `reason` is one
     sentence, `why` are the lines of `lamina why`."""
@@ -157,7 +158,7 @@ class PodCard(Struct, frozen=True, kw_only=True):
     """The names of its ResourceClaims that are about GPUs."""
 
 
-class ClusterFigures(Struct, frozen=True, kw_only=True):
+class ClusterFigures(Struct, frozen=True, kw_only=True, gc=False):
     """The cluster in sums. `stranded_mib` is free memory of GPUs that take none of the pods in the cluster."""
 
     nodes: int = 0
@@ -189,7 +190,7 @@ class ClusterFigures(Struct, frozen=True, kw_only=True):
     """Why the text in the ConfigMap is refused; empty where it is in force."""
 
 
-class ClusterDocument(Struct, frozen=True, kw_only=True):
+class ClusterDocument(Struct, frozen=True, kw_only=True, gc=False):
     """All of it. Nodes are by name, pods by UID."""
 
     cluster: ClusterFigures = ClusterFigures()

@@ -87,7 +87,7 @@ class DashboardServer:
         """Server-sent events: `change` with what is new, `beat` when nothing is."""
         response = web.StreamResponse(headers={**HEADERS, "Content-Type": "text/event-stream"})
         await response.prepare(request)
-        events = PageEvents(self._shared)
+        events = PageEvents(self._shared, request.query.get("view", ""))
         with contextlib.suppress(ConnectionError):
             while not self.board.closed:
                 await response.write(events.next(self.board.current, self._namespace))

@@ -159,7 +159,7 @@ class ViewerServer:
     async def _stream(self, request: web.Request, response: web.StreamResponse, view: "_View | CallerVerdict") -> None:
         """Write until the board is closed or the API server does not accept the viewer any more. While it cannot be
         asked, nothing is written."""
-        events = PageEvents(self._shared)
+        events = PageEvents(self._shared, request.query.get("view", ""))
         while view != UNKNOWN and not self._board.closed and request.transport is not None:
             if isinstance(view, _View):
                 namespace = min(namespaces_of(view.posted.document), default="default")

@@ -21,7 +21,7 @@ function decoded(text) {
 // The link to a view. Names of the query without a value are left out.
 export function link(view, path = [], query = {}) {
   const kept = Object.entries(query).filter(([, value]) => value !== "" && value !== undefined && value !== null);
-  const question = new URLSearchParams(kept).toString();
+  const question = kept.length ? new URLSearchParams(kept).toString() : "";
   return `#/${[view, ...path].map(encodeURIComponent).join("/")}${question ? `?${question}` : ""}`;
 }
 

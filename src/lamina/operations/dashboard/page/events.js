@@ -4,10 +4,11 @@ const AGAIN_MS = 2000;
 const ENDED = "The command has ended. Start `lamina dashboard` again and open the address that it prints.";
 let token = ""; // Only in memory: it is gone when the page is.
 
-// Calls `hear` with the kind and the data of each event, or that the viewer is signed out, and `show` with what is wrong.
-export async function listen(hear, show) {
+// `path` is that of the stream each time that it is opened. Calls `hear` with the kind and the data of each event, and waits
+// for it, or that the viewer is signed out, and `show` with what is wrong.
+export async function listen(path, hear, show) {
   for (;;) {
-    const response = await ask("events");
+    const response = await ask(path());
     if (response === null) show("No connection to the command. Trying again.");
     else if (response.ok) {
       await read(response.body, hear);
@@ -35,12 +36,14 @@ export async function ask(path, options = {}) {
 }
 
 async function read(body, hear) {
-  const reader = body.pipeThrough(new TextDecoderStream()).getReader();
+  const reader = body.getReader();
+  const decoder = new TextDecoder();
   let pieces = []; // Of the event that has not ended. A large one comes in hundreds of them.
   try {
     for (;;) {
-      const { value, done } = await reader.read();
+      const { value: bytes, done } = await reader.read();
       if (done) return;
+      const value = decoder.decode(bytes, { stream: true });
       const ends = ((pieces.at(-1)?.at(-1) ?? "") + value).includes("\n\n");
       pieces.push(value);
       if (!ends) continue;
@@ -48,7 +51,7 @@ async function read(body, hear) {
       pieces = [events.pop()].filter(Boolean);
       for (const event of events) {
         const [kind, data] = event.split("\n");
-        hear(kind.slice("event: ".length), JSON.parse(data.slice("data: ".length)));
+        await hear(kind.slice("event: ".length), JSON.parse(data.slice("data: ".length)));
       }
     }
   } catch (error) {

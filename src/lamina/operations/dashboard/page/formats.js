@@ -4,8 +4,13 @@ const NUMBERS = new Intl.NumberFormat("en-US");
 const ONE_DIGIT = new Intl.NumberFormat("en-US", { maximumFractionDigits: 1 });
 const NOT_KNOWN = "not known";
 
+// Small numbers are written without the formats, which take long for the cells of a large map.
 export function number(amount) {
-  return NUMBERS.format(amount);
+  return Number.isInteger(amount) && amount >= 0 && amount < 1000 ? `${amount}` : NUMBERS.format(amount);
+}
+
+function oneDigit(amount) {
+  return amount >= 0 && amount < 999 ? `${Math.round(10 * amount) / 10}` : ONE_DIGIT.format(amount);
 }
 
 export function counted(amount, one, several = `${one}s`) {
@@ -16,7 +21,7 @@ export function counted(amount, one, several = `${one}s`) {
 export function memory(mib) {
   if (mib === null || mib === undefined) return NOT_KNOWN;
   if (mib < 1024) return `${number(mib)} MiB`;
-  return mib < 1024 * 1024 ? `${ONE_DIGIT.format(mib / 1024)} GiB` : `${ONE_DIGIT.format(mib / 1024 / 1024)} TiB`;
+  return mib < 1024 * 1024 ? `${oneDigit(mib / 1024)} GiB` : `${oneDigit(mib / 1024 / 1024)} TiB`;
 }
 
 // To the MiB, for tooltips and details.
@@ -26,7 +31,7 @@ export function exactMemory(mib) {
 
 export function percent(part, whole) {
   if (part === null || part === undefined) return NOT_KNOWN;
-  return whole ? `${ONE_DIGIT.format(100 * part / whole)} %` : "none";
+  return whole ? `${oneDigit(100 * part / whole)} %` : "none";
 }
 
 // What a share may use of the GPU's time, in words.

@@ -22,7 +22,7 @@ export class Known {
     this.gpus = new Map(); // By UUID, as { gpu, node }: the card, and that of its node.
     this.orderedNodes = new Ordered((node) => node.name);
     this.orderedPods = new Ordered((pod) => `${pod.namespace}/${pod.name}`);
-    this.complete = false; // Pods of a large cluster come after its nodes.
+    this.loaded = { nodes: false, pods: false }; // Those of a large cluster come after its figures.
     this.attention = []; // What to look at, as { kind, text, link: { view, id }, since }.
     this.waiting = []; // Pods by reason, as { title, state, reason, ways_out, count, pods: [[uid, name], ...] }.
     this.readAt = 0; // When metrics were read last.
@@ -32,6 +32,7 @@ export class Known {
   // Take in a `change` of the server.
   take(change) {
     if (change.first) this.forget();
+    for (const name of change.holders ?? []) this.colors.of(name); // The same each time that the page is opened.
     const { cluster, nodes, pods } = change.changes;
     this.cluster = cluster;
     this.#takeNodes(nodes);
@@ -40,7 +41,7 @@ export class Known {
     this.orderedPods.take(cardsOf(this.pods, pods));
     this.attention = change.attention ?? this.attention;
     this.waiting = change.waiting ?? this.waiting;
-    this.complete = change.complete;
+    this.loaded = change.loaded;
     this.readAt = change.read_at;
     this.allocation = [...this.allocation, ...change.allocation];
     this.ownNamespace = change.namespace;
@@ -48,14 +49,6 @@ export class Known {
     this.usageProblem = change.usage_problem;
     this.lost = change.lost || (change.ready ? "" : "the cluster has not been read yet");
     this.changedAt = Date.now();
-    if (change.first) this.#colorHolders();
-  }
-
-  // Holders have the same colors each time that the page is opened, whichever view comes first.
-  #colorHolders() {
-    const names = new Set();
-    for (const { gpu } of this.gpus.values()) for (const { namespace } of gpu.parts) names.add(namespace);
-    for (const name of [...names].sort()) this.colors.of(name);
   }
 
   // All namespaces with a pod, in order.

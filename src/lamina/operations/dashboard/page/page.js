@@ -11,15 +11,19 @@ const known = new Known();
 let problem = "Connecting";
 let heard = 0;
 let drawing = false;
+let drawn = () => {};
 
-function take(kind, change) {
+// Waits until a change is drawn, so that a page shows what it has before it reads more of a large cluster.
+async function take(kind, change) {
   if (kind === "signed out") {
     known.forget(); // What one viewer may see is not for the next.
     return;
   }
   heard = Date.now();
   if (kind === "change") known.take(change);
+  const seen = kind === "change" && new Promise((go) => (drawn = go));
   show(known.lost ? `The command cannot follow the cluster: ${known.lost}. What is shown may be out of date.` : "");
+  await seen;
 }
 
 // An empty problem is the only state that is live.
@@ -35,7 +39,11 @@ function drawSoon() {
   const draw = () => {
     if (!drawing) return;
     drawing = false;
-    render(html`<${Shell} known=${known} address=${address()} problem=${problem} />`, document.getElementById("page"));
+    try {
+      render(html`<${Shell} known=${known} address=${address()} problem=${problem} />`, document.getElementById("page"));
+    } finally {
+      drawn();
+    }
   };
   requestAnimationFrame(draw);
   setTimeout(draw, 1000);
@@ -47,4 +55,4 @@ setInterval(() => {
 
 follow(drawSoon);
 drawSoon();
-listen(take, show);
+listen(() => `events?view=${encodeURIComponent(address().view)}`, take, show);

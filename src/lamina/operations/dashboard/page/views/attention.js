@@ -9,7 +9,7 @@ const SIGNS = { gpu: ["bad", "✕"], node: ["unknown", "?"], memory: ["bad", "!"
 const OTHER = ["unknown", "!"];
 
 export function Attention({ known }) {
-  return html`<${Panel} id="attention" title="Needs attention"><${Rows} rows=${known.attention} known=${known} complete=${known.complete} /><//>`;
+  return html`<${Panel} id="attention" title="Needs attention"><${Rows} rows=${known.attention} known=${known} linked=${known.loaded.pods} /><//>`;
 }
 
 const Rows = memo(({ rows, known }) => (rows.length

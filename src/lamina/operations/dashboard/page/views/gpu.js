@@ -7,13 +7,13 @@ import { Panel } from "../parts.js";
 import { html } from "../rendering.js";
 import { Timeline } from "../timeline.js";
 import { Commands, Events, Source, moment } from "./acting.js";
-import { GpuCard } from "./node.js";
+import { GpuCard, READING } from "./node.js";
 
 const MAX_HOLDERS = 40;
 
 export function Gpu({ known, address: { path: [uuid = ""] } }) {
   const found = known.gpus.get(uuid);
-  if (!found) return html`<h1>GPU ${uuid}</h1><p class="panel">No node has this GPU. <a href=${link("map")}>Map of all GPUs</a></p>`;
+  if (!found) return html`<h1>GPU ${uuid}</h1><p class="panel">${known.loaded.nodes ? html`No node has this GPU. <a href=${link("map")}>Map of all GPUs</a>` : READING}</p>`;
   const { gpu, node } = found;
   const now = [gpu.used_mib !== null && `${memory(gpu.used_mib)} in use by all processes`, gpu.busy_percent !== null && `${gpu.busy_percent} % of its time`];
   return html`

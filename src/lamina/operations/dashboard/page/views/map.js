@@ -9,20 +9,36 @@ import { GROUPS, STATES, grouped, shown } from "./map_groups.js";
 import { Legend } from "./map_legend.js";
 import { keepOneStop, moveFocus } from "./map_keys.js";
 import { Tip } from "./map_tip.js";
+import { READING } from "./node.js";
 
 const COLORS = [["namespace", "namespace"], ["workload", "workload"]];
 const SIZES = [["large", 48], ["medium", 800]]; // Up to so many GPUs; more are small.
+const TILES = { large: [43, 106], medium: [22, 76], small: [11, 49] }; // At least so many pixels wide for each GPU, and high.
+const NARROWEST = 86;
+const TILES_AT_ONCE = 100;
+const IDLE_MS = 300; // A page that is never idle draws them too.
+const NONE = [];
 const LETTERS = { large: 6, medium: 3.2, small: 1.3 }; // Of the name of a node, for each GPU in a row.
 
 export class MapView extends Component {
-  state = { pointed: null };
+  // The GPUs of the first nodes are drawn at once, as many as a window has room for, and the others little by little.
+  state = { pointed: null, more: 0 };
 
   componentDidMount() {
-    keepOneStop(this.base.parentElement);
+    this.componentDidUpdate();
   }
 
   componentDidUpdate() {
     keepOneStop(this.base.parentElement);
+    if (this.waiting || this.drawn >= this.tiles) return;
+    this.waiting = requestIdleCallback(() => {
+      this.waiting = null;
+      this.setState(({ more }) => ({ more: more + TILES_AT_ONCE }));
+    }, { timeout: IDLE_MS });
+  }
+
+  componentWillUnmount() {
+    cancelIdleCallback(this.waiting);
   }
 
   point = (event) => {
@@ -32,12 +48,17 @@ export class MapView extends Component {
 
   leave = () => this.setState({ pointed: null });
 
-  render({ known, address: { query } }, { pointed }) {
+  render({ known, address: { query } }, { pointed, more }) {
     const color = query.color === "workload" ? "workload" : "namespace";
     const nodes = shown(known, query);
     const gpus = nodes.reduce((sum, { gpus: found }) => sum + found.length, 0);
     const [size] = SIZES.find(([, most]) => gpus <= most) ?? ["small"];
     const columns = Math.min(8, Math.max(1, ...nodes.map(({ gpus: found }) => found.length)));
+    const groups = grouped(nodes, query.group);
+    this.tiles = groups.reduce((sum, group) => sum + group.nodes.length, 0);
+    this.drawn = fitting(size, columns) + more;
+    let before = 0;
+    for (const group of groups) [group.drawn, before] = [this.drawn - before, before + group.nodes.length];
     return html`
       <h1>Map</h1>
       <form class="fields" role="search" onSubmit=${(event) => event.preventDefault()}>
@@ -50,22 +71,33 @@ export class MapView extends Component {
       <${Legend} known=${known} color=${color} />
       <div class="map" data-size=${size} style=${`--columns: ${columns}`} onKeyDown=${moveFocus} onMouseOver=${this.point}
         onFocusIn=${this.point} onFocusOut=${this.leave} onMouseLeave=${this.leave}>
-        ${grouped(nodes, query.group).map((group) => html`
+        ${groups.map((group) => html`
           <${Group} key=${group.title} ...${group} known=${known} color=${color} letters=${Math.max(8, Math.floor(columns * LETTERS[size]))} />`)}
-        ${gpus ? null : html`<p class="panel">${known.cluster.gpus ? "No GPU matches." : "No node with GPUs has reported yet."}</p>`}
+        ${gpus ? null : html`<p class="panel">${nothing(known)}</p>`}
       </div>
       <${Tip} cell=${pointed} known=${known} />`;
   }
 }
 
-function Group({ title, nodes, known, color, letters }) {
+// How many tiles a window has room for at most.
+function fitting(size, columns) {
+  const [width, height] = TILES[size];
+  return Math.ceil((window.innerWidth * window.innerHeight) / (Math.max(NARROWEST, columns * width) * height));
+}
+
+function nothing({ cluster, loaded }) {
+  if (!loaded.nodes) return READING;
+  return cluster.gpus ? "No GPU matches." : "No node with GPUs has reported yet.";
+}
+
+function Group({ title, nodes, drawn, known, color, letters }) {
   const start = commonStart(nodes.map(({ card }) => card.name));
   const gpus = nodes.reduce((sum, { gpus: found }) => sum + found.length, 0);
   return html`
     <section class="map-group" aria-label=${title}>
       ${title === "All nodes" ? null : html`<h2>${title} <span class="quiet">${counted(nodes.length, "node")}, ${counted(gpus, "GPU")}</span></h2>`}
-      <ul class="tiles">${nodes.map(({ card, gpus: found }) => html`
-        <${Tile} key=${card.name} card=${card} gpus=${found} name=${ending(card.name.slice(start), letters)} known=${known} color=${color} />`)}</ul>
+      <ul class="tiles">${nodes.map(({ card, gpus: found }, at) => html`
+        <${Tile} key=${card.name} card=${card} gpus=${at < drawn ? found : NONE} name=${ending(card.name.slice(start), letters)} known=${known} color=${color} />`)}</ul>
     </section>`;
 }
 

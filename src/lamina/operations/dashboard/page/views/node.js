@@ -7,6 +7,7 @@ import { Lines, Signs } from "../parts.js";
 import { html } from "../rendering.js";
 import { held, portion } from "./cell.js";
 
+export const READING = "Reading the nodes ...";
 const MODES = {
   "": "idle", whole: "whole GPUs", quota: "shared by quota", timeslice: "shared by time slices", mps: "shared by MPS",
   mig: "divided by MIG", claims: "used by claims",
@@ -14,7 +15,7 @@ const MODES = {
 
 export function Node({ known, address: { path: [name = ""] } }) {
   const node = known.nodes[name];
-  if (!node) return html`<h1>Node ${name}</h1><p class="panel">There is no node of this name with GPUs. <a href=${link("map")}>Map of all nodes</a></p>`;
+  if (!node) return html`<h1>Node ${name}</h1><p class="panel">${known.loaded.nodes ? html`There is no node of this name with GPUs. <a href=${link("map")}>Map of all nodes</a>` : READING}</p>`;
   const facts = [node.pool && `pool ${node.pool}`, counted(node.gpus.length, "GPU"), node.driver && `driver ${node.driver}`, ...node.native];
   return html`
     <header class="head">
@@ -27,7 +28,7 @@ export function Node({ known, address: { path: [name = ""] } }) {
     </header>
     ${node.mig.length ? html`<section class="panel mig" aria-label="MIG"><h2>MIG</h2><${Lines} lines=${node.mig} /></section>` : null}
     <div class="gpus">${node.gpus.map((gpu) => html`<${GpuCard} key=${gpu.uuid} gpu=${gpu} known=${known} />`)}</div>
-    <p class="quiet">In each GPU, the upper bar is memory and the lower bar is compute, both to scale. The line in a share is the
+    <p class="quiet">In each GPU, the upper bar is memory and the lower bar is compute, both to scale, in the color of the namespace. The line in a share is the
       memory in use, where it is known. Hatched is free and stranded: none of the pods in this cluster would fit there. The
       strip below is the health of the GPU since this command started, for six hours at most: green is healthy, red is
       unhealthy, gray is not known.</p>`;
@@ -50,21 +51,30 @@ export function GpuCard({ gpu, known }) {
 
 // The shares of a GPU as parts of a bar, each of which leads to its pod.
 export function Shares({ gpu, known }) {
-  const start = commonStart(gpu.parts.map(({ name }) => name));
+  const starts = startsOf(gpu.parts);
   return html`
     <div class=${`bar memory${gpu.stranded ? " stranded" : ""}`} role="group" aria-label=${`Shares of GPU ${gpu.index}`}>
-      ${gpu.parts.map((part) => html`<${Share} key=${part.pod || part.name} gpu=${gpu} part=${part} start=${start} known=${known} />`)}
+      ${gpu.parts.map((part) => html`<${Share} key=${part.pod || part.name} gpu=${gpu} part=${part} start=${starts.get(part.namespace)} known=${known} />`)}
     </div>`;
+}
+
+// By namespace, how many letters of the names to leave out. The color tells the namespace, so where a GPU has several,
+// names have what differs within one.
+function startsOf(parts) {
+  const names = new Map();
+  for (const { namespace, name } of parts) names.set(namespace, [...(names.get(namespace) ?? []), name]);
+  const own = (namespace) => (names.size > 1 && namespace ? namespace.length + 1 : 0);
+  return new Map([...names].map(([namespace, all]) => [namespace, Math.max(own(namespace), commonStart(all))]));
 }
 
 function Share({ gpu, part, start, known }) {
   const text = `${part.name}: ${held(gpu, part)}`;
   const style = shareStyle(known, part, portion(gpu, part));
-  const name = `${start ? "…" : ""}${part.name.slice(start)}`;
+  const name = `${start > part.namespace.length + 1 ? "…" : ""}${part.name.slice(start)}`;
   if (!part.pod || !part.namespace) return html`<span class="share others" title=${text} style=${style}>${name}</span>`;
   const used = part.used_mib === null ? null
     : html`<span class="used" style=${`width: ${Math.min(100, 100 * part.used_mib / Math.max(1, part.memory_mib))}%`}></span>`;
-  return html`<a class="share" href=${link("pod", [part.namespace, part.name.slice(part.namespace.length + 1)])} title=${text} aria-label=${text} style=${style}>${shorten(name)}${used}</a>`;
+  return html`<a class=${`share${name.startsWith("…") ? " cut" : ""}`} href=${link("pod", [part.namespace, part.name.slice(part.namespace.length + 1)])} title=${text} aria-label=${text} style=${style}>${shorten(name)}${used}</a>`;
 }
 
 function shareStyle(known, part, width) {

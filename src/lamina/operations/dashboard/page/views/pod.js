@@ -17,7 +17,7 @@ export function Pod({ known, address: { path: [namespace = "", name = ""] } }) {
       <h1>${name}</h1>
     </header>
     ${pod ? html`<${Contents} key=${uid} uid=${uid} pod=${pod} known=${known} />`
-    : html`<p class="panel">${known.complete ? "This pod is gone, or you may not list it." : "Reading the pods ..."}</p>`}`;
+    : html`<p class="panel">${known.loaded.pods ? "This pod is gone, or you may not list it." : "Reading the pods ..."}</p>`}`;
 }
 
 function Contents({ uid, pod, known }) {

@@ -74,7 +74,7 @@ function compared(one, other) {
 }
 
 function nothing(known, ns, { q, state }) {
-  if (!known.complete) return "Reading the pods ...";
+  if (!known.loaded.pods) return "Reading the pods ...";
   if (q || state) return html`No pod matches. <a href=${link("pods", [], { ns })}>Show all</a>`;
   return ns ? `No pod in the namespace ${ns} requests or holds a GPU.` : html`No pod requests or holds a GPU. <code>kubectl apply</code> one with a limit of a GPU resource, such as <code>nvidia.com/gpu: 1</code>.`;
 }
