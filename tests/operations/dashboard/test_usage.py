@@ -138,7 +138,7 @@ async def test_pages_are_read_again_and_again() -> None:
         finally:
             task.cancel()
     assert board.current.usage_problem == (
-        f"{address}/a cannot be read: it answers with status 503; 1 more pages cannot be read either"
+        f"{address}/a cannot be read: it answers with status 503; 1 more page cannot be read either"
     )
     assert board.current.document.pods["u"].shares[0].used_mib is None
 

@@ -48,7 +48,8 @@ class UsagePages:
                 problems.append(f"{address} cannot be read: {answer}")
             else:
                 use.join(answer)
-        more = f"; {len(problems) - 1} more pages cannot be read either" if len(problems) > 1 else ""
+        others = len(problems) - 1
+        more = f"; {others} more {'page' if others == 1 else 'pages'} cannot be read either" if others else ""
         self._board.use(use, problems[0] + more if problems else "", self._clock.wall())
 
 

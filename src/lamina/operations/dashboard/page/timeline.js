@@ -16,6 +16,8 @@ function ticks(moments) {
   return moments.map((each) => new Date(1000 * each).toLocaleTimeString([], { hour: "2-digit", minute: "2-digit", second }));
 }
 
+const ONE_S = 30; // Before and after a single reading, which is a point and no line.
+
 // `times` are seconds since the epoch, `series` lines as { title, values, color, dash }, with null for what is not
 // known; `text` names a value, `tick` one at the axis, `top` is the value at the top, or null for that of the highest.
 export class Timeline extends Component {
@@ -27,7 +29,7 @@ export class Timeline extends Component {
   }
 
   componentDidUpdate(before) {
-    const shape = ({ series, top }) => JSON.stringify([series.map(({ title, color, dash }) => [title, color, dash]), top]);
+    const shape = ({ times, series, top }) => JSON.stringify([times.length === 1, series.map(({ title, color, dash }) => [title, color, dash]), top]);
     if (shape(before) === shape(this.props)) this.chart.setData(this.data());
     else this.redraw();
   }
@@ -48,18 +50,18 @@ export class Timeline extends Component {
 
   redraw = () => {
     this.chart?.destroy();
-    const { series, top = null, text } = this.props;
+    const { times, series, top = null, text } = this.props;
     const colors = getComputedStyle(this.place);
     const color = (name) => colors.getPropertyValue(name).trim();
     const axis = { stroke: color("--quiet"), grid: { stroke: color("--line"), width: 1 }, ticks: { show: false }, font: "12px system-ui, sans-serif" };
     this.chart = new window.uPlot({
       width: Math.max(100, Math.round(this.place.clientWidth)),
       height: heightFor(this.place.clientWidth),
-      scales: { y: { range: (_, least, most) => [0, top ?? Math.max(1, most * 1.1)] } },
-      axes: [{ ...axis, space: 100, size: 28, values: (_, moments) => ticks(moments) }, { ...axis, size: 56, values: (_, values) => values.map(this.props.tick ?? text) }],
+      scales: { x: { range: (_, least, most) => (most > least ? [least, most] : [least - ONE_S, least + ONE_S]) }, y: { range: (_, least, most) => [0, top ?? Math.max(1, most * 1.1)] } },
+      axes: [{ ...axis, space: 80, size: 28, values: (_, moments) => ticks(moments) }, { ...axis, size: 68, values: (_, values) => values.map(this.props.tick ?? text) }],
       series: [{}, ...series.map(({ title, color: name, dash }) => ({
         label: title, stroke: color(name), width: 2, dash, value: (_, value) => (value === null ? "not known" : text(value)),
-        paths: window.uPlot.paths.stepped({ align: 1 }), points: { show: false },
+        paths: window.uPlot.paths.stepped({ align: 1 }), points: { show: times.length === 1 },
       }))],
       cursor: { y: false, points: { size: 6 } },
       legend: { show: false },

@@ -16,7 +16,7 @@ const each = (pod, text) => pod.shares.map((share) => html`<div>${text(share)}</
 // By key: the title, the cell of a pod, and its value for sorting, of which numbers sort the largest first.
 export const COLUMNS = {
   namespace: { title: "Namespace", value: (pod) => pod.namespace,
-    cell: ({ pod, color }) => html`<span class="swatch" style=${`--color: ${color}`} aria-hidden="true"></span> <span title=${pod.namespace}>${shorten(pod.namespace, 28)}</span>` },
+    cell: ({ pod, color }) => html`<span><span class="swatch" style=${`--color: ${color}`} aria-hidden="true"></span> <span title=${pod.namespace}>${shorten(pod.namespace, 28)}</span></span>` },
   pod: { title: "Pod", value: (pod) => pod.name,
     cell: ({ pod }) => html`<a href=${link("pod", [pod.namespace, pod.name])} title=${pod.name}>${shorten(pod.name, 40)}</a>` },
   workload: { title: "Workload", value: (pod) => pod.workload, cell: ({ pod }) => html`<span title=${pod.workload}>${shorten(pod.workload, 32)}</span>` },

@@ -25,7 +25,7 @@ const Figures = memo(({ cluster }) => html`
       notes=${[`${memory(cluster.granted_mib)} of ${memory(cluster.memory_mib)}`, `Used: ${amount(cluster.used_mib, memory)}`]}
       whole=${cluster.memory_mib} granted=${cluster.granted_mib} used=${cluster.used_mib} stranded=${cluster.stranded_mib} />
     <${Figure} name="Compute" value=${percent(cluster.granted_cores, cluster.cores)} unit="granted"
-      notes=${[`${rounded(cluster.granted_cores / 100)} of ${counted(cluster.cores / 100, "GPU")}`, `GPU time used: ${amount(cluster.busy_percent, (busy) => `${busy} %`)}`]}
+      notes=${[`${rounded(cluster.granted_cores / 100)} of ${counted(cluster.cores / 100, "GPU")}`, `GPU time used: ${amount(cluster.busy_percent, (busy) => `${busy}\u00a0%`)}`]}
       whole=${cluster.cores} granted=${cluster.granted_cores} used=${(cluster.busy_percent ?? 0) * cluster.cores / 100} />
     <${Figure} name="Stranded" value=${percent(cluster.stranded_mib, cluster.memory_mib)} unit="of memory"
       notes=${[`${memory(cluster.stranded_mib)} on ${counted(cluster.stranded_gpus, "GPU")}`, "Free, but no pod of the cluster fits"]}
