@@ -2,7 +2,9 @@
 
 import asyncio
 import itertools
+import re
 from collections.abc import Callable
+from importlib import resources
 
 import pytest
 
@@ -19,6 +21,14 @@ LONG = "x" * 253
 """Of 253 characters, as Kubernetes allows."""
 SCRIPTS = "\u05e9\u05dc\u05d5\u05dd-\u4f60\u597d-\u0645\u0631\u062d\u0628\u0627-\U0001f600-e\u0301"
 """Of tenants on systems that allow more than Kubernetes, from right to left too."""
+
+
+def test_all_views_are_here() -> None:
+    """Those of the page, by the first word of the address."""
+    shell = resources.files("lamina.operations.dashboard").joinpath("page/shell.js").read_text()
+    assert set(re.findall(r'^  "?([a-z-]+)"?: \{ view: ', shell, re.MULTILINE)) == {
+        re.split("[/?]", view)[0] for view in VIEWS
+    }
 
 
 async def opened(page: Page, view: str, document: ClusterDocument | None = None) -> None:
@@ -106,6 +116,20 @@ async def test_no_width_cuts_anything_off(page: Page, view: str) -> None:
 async def test_axe_finds_nothing(page: Page, view: str) -> None:
     """The rules of WCAG 2.1 AA that a program can check."""
     await opened(page, view)
+    await passes_axe(page)
+
+
+@pytest.mark.skipif(axe_core.script() is None, reason="no axe-core: install npm to fetch one")
+@pytest.mark.parametrize("view", VIEWS)
+async def test_axe_finds_nothing_where_there_is_nothing_and_no_cluster(page: Page, view: str) -> None:
+    page.board.post(ClusterDocument(cluster=ClusterFigures(configuration="it is wrong")))
+    page.board.lose("it does not answer")
+    await page.go(view)
+    await page.status("The command cannot follow the cluster")
+    await passes_axe(page)
+
+
+async def passes_axe(page: Page) -> None:
     await asyncio.to_thread(page.driver.execute_script, axe_core.script())
     for scheme in SCHEMES:
         await asyncio.to_thread(use_scheme, page.driver, scheme)
