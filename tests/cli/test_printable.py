@@ -95,9 +95,9 @@ async def hostile_cluster() -> FakeKube:
     held = inventory(HOSTILE)
     bad = tuple(msgspec.structs.replace(gpu, healthy=False, reason=HOSTILE, model=HOSTILE) for gpu in held.gpus)
     kube = await cluster(held, Inventory(node="m", driver=HOSTILE, gpus=bad), runs, waits, grant(runs, HOSTILE, 1000))
-    told = dict.fromkeys(("kubeletVersion", "containerRuntimeVersion", "kernelVersion", "osImage"), HOSTILE)
+    said = dict.fromkeys(("kubeletVersion", "containerRuntimeVersion", "kernelVersion", "osImage"), HOSTILE)
     for node in (HOSTILE, "m"):
-        await kube.patch(NODES, node, {"status": {"nodeInfo": told}})
+        await kube.patch(NODES, node, {"status": {"nodeInfo": said}})
     await kube.patch(NODES, "m", {"metadata": {"labels": {"nvidia.com/mig.config": HOSTILE}}})
     kube.server = HOSTILE  # type: ignore[attr-defined]
     hard = {"limits.nvidia.com/gpumem": "5k"}

@@ -33,13 +33,15 @@ async def test_a_pod_says_whose_it_is_since_when_and_how_urgent() -> None:
     assert (card.priority, card.priority_class) == (7, "high")
 
 
-@pytest.mark.parametrize(("mode", "priority", "told"), [("quota", 0, 0), ("quota", None, None), ("mig", 0, None)])
+@pytest.mark.parametrize(
+    ("mode", "priority", "shown_priority"), [("quota", 0, 0), ("quota", None, None), ("mig", 0, None)]
+)
 async def test_a_share_has_its_latency_class_where_its_mode_has_one(
-    mode: str, priority: int | None, told: int | None
+    mode: str, priority: int | None, shown_priority: int | None
 ) -> None:
     share = Share(gpu="GPU-n-0", memory_mib=4000, mode=Mode(mode))
     (card,) = (await shown(inventory(), *held("a", share, priority=priority))).pods.values()
-    assert [each.priority for each in card.shares] == [told]
+    assert [each.priority for each in card.shares] == [shown_priority]
 
 
 async def test_parts_of_gpus_say_whose_they_are() -> None:
