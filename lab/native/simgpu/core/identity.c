@@ -77,9 +77,12 @@ uint32_t identity_pid(uint64_t identity)
     return (uint32_t)(identity & PID_MASK);
 }
 
+/* The driver asks this in many calls, at moments that depend on the machine, so errno stays as it was. */
 bool identity_is_dead(uint64_t identity)
 {
+    const int before = errno;
     uint32_t pid = identity_pid(identity);
     uint64_t start = read_start_time(pid);
+    errno = before;
     return start != UNKNOWN && (start == GONE || make_identity(pid, start) != (identity & ~SIMGPU_IDENTITY_READY));
 }

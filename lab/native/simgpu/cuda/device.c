@@ -68,6 +68,17 @@ CUresult cuDeviceTotalMem_v2(size_t *bytes, CUdevice ordinal)
     return CUDA_SUCCESS;
 }
 
+/* The form from before GPUs had more than 4 GiB. */
+CUresult cuDeviceTotalMem(unsigned int *bytes, CUdevice ordinal)
+{
+    size_t all;
+    TRY(cuDeviceTotalMem_v2(&all, ordinal));
+    if (bytes == NULL)
+        return CUDA_ERROR_INVALID_VALUE;
+    *bytes = all > UINT32_MAX ? UINT32_MAX : (unsigned int)all;
+    return CUDA_SUCCESS;
+}
+
 CUresult cuDeviceComputeCapability(int *major, int *minor, CUdevice ordinal)
 {
     struct device *dev;

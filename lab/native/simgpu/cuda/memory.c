@@ -211,6 +211,18 @@ CUresult cuMemGetInfo_v2(size_t *free_bytes, size_t *total)
     return CUDA_SUCCESS;
 }
 
+/* The form from before GPUs had more than 4 GiB. */
+CUresult cuMemGetInfo(unsigned int *free_bytes, unsigned int *total)
+{
+    size_t available, all;
+    TRY(cuMemGetInfo_v2(&available, &all));
+    if (free_bytes != NULL)
+        *free_bytes = available > UINT32_MAX ? UINT32_MAX : (unsigned int)available;
+    if (total != NULL)
+        *total = all > UINT32_MAX ? UINT32_MAX : (unsigned int)all;
+    return CUDA_SUCCESS;
+}
+
 CUresult cuMemGetAddressRange_v2(CUdeviceptr *start, size_t *size, CUdeviceptr at)
 {
     CUcontext ctx;

@@ -23,6 +23,7 @@ nvmlReturn_t nvmlEventSetCreate(nvmlEventSet_t *set)
 
 nvmlReturn_t nvmlEventSetFree(nvmlEventSet_t set)
 {
+    TRY(library_check_ready());
     free(set);
     return NVML_SUCCESS;
 }

@@ -2,6 +2,7 @@
 #include "nvml/library.h"
 
 #include <stdio.h>
+#include <string.h>
 
 nvmlReturn_t nvmlSystemGetDriverVersion(char *version, unsigned int length)
 {
@@ -9,18 +10,33 @@ nvmlReturn_t nvmlSystemGetDriverVersion(char *version, unsigned int length)
     return library_copy_text(version, length, library.m.head->driver);
 }
 
+/* NVML's own version and CUDA's are there before NVML is initialized. */
+static nvmlReturn_t read_header(struct simgpu_header *header)
+{
+    struct machine m = {0};
+    const bool ready = library_check_ready() == NVML_SUCCESS;
+    if (!ready && !machine_open(&m))
+        return NVML_ERROR_DRIVER_NOT_LOADED;
+    memcpy(header, ready ? library.m.head : m.head, sizeof *header);
+    if (!ready)
+        machine_close(&m);
+    return NVML_SUCCESS;
+}
+
 nvmlReturn_t nvmlSystemGetNVMLVersion(char *version, unsigned int length)
 {
-    TRY(library_check_ready());
-    return library_copy_text(version, length, library.m.head->nvml);
+    struct simgpu_header header;
+    TRY(read_header(&header));
+    return library_copy_text(version, length, header.nvml);
 }
 
 nvmlReturn_t nvmlSystemGetCudaDriverVersion(int *version)
 {
+    struct simgpu_header header;
     if (version == NULL)
         return NVML_ERROR_INVALID_ARGUMENT;
-    TRY(library_check_ready());
-    *version = (int)library.m.head->cuda_version;
+    TRY(read_header(&header));
+    *version = (int)header.cuda_version;
     return NVML_SUCCESS;
 }
 
