@@ -3,9 +3,9 @@
 #include "cuda/process.h"
 #include "shared/assertion.h"
 #include "shared/facade.h"
+#include "shared/kept_errno.h"
 #include "shared/live_limits.h"
 
-#include <errno.h>
 #include <fcntl.h>
 #include <linux/futex.h>
 #include <pthread.h>
@@ -92,6 +92,7 @@ bool signals_are_heeded(int device, uint64_t now)
 
 static const struct lamina_signal *map_neighbor(uint64_t name)
 {
+    KEEP_ERRNO;
     char path[sizeof facade_open()->files + 32];
     snprintf(path, sizeof path, "%s/neighbors/%u", facade_open()->files, (unsigned)name);
     /* A process of the neighbor may have a lease on its file: it is not waited for. */
@@ -121,6 +122,7 @@ static bool is_zero(const _Atomic uint32_t *word)
 /* A word that cannot be had says nothing. */
 static bool is_set(const _Atomic uint32_t *word)
 {
+    KEEP_ERRNO;
     return !is_zero(word) && errno == EAGAIN;
 }
 

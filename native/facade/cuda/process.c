@@ -2,10 +2,10 @@
 
 #include "cuda/fork.h"
 #include "shared/assertion.h"
+#include "shared/kept_errno.h"
 #include "shared/log.h"
 #include "shared/slot_lock.h"
 
-#include <errno.h>
 #include <pthread.h>
 #include <stdatomic.h>
 #include <string.h>
@@ -93,6 +93,7 @@ static struct lamina_slot *take_slot(const struct account *account)
 
 static struct lamina_slot *join_account(const struct facade *facade)
 {
+    KEEP_ERRNO;
     if (!watching_forks || !prepare_page())
         return NULL;
     ASSERT(lock_file == -1);

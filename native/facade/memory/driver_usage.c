@@ -3,6 +3,7 @@
 #include "nvml_prototypes.h"
 #include "shared/assertion.h"
 #include "shared/facade.h"
+#include "shared/kept_errno.h"
 
 #include <dlfcn.h>
 #include <pthread.h>
@@ -42,6 +43,7 @@ static void open_nvml(const struct facade *facade)
 
 static nvmlDevice_t handle_of(int device)
 {
+    KEEP_ERRNO;
     pthread_mutex_lock(&lock);
     const struct facade *facade = facade_open();
     if (!tried && facade != NULL)
@@ -55,6 +57,7 @@ static nvmlDevice_t handle_of(int device)
 /* The processes on a device, to be freed; NULL when the driver does not say. */
 static nvmlProcessInfo_t *read_processes(int device, unsigned *count)
 {
+    KEEP_ERRNO;
     nvmlDevice_t handle = handle_of(device);
     if (handle == NULL || list_processes == NULL)
         return NULL;
@@ -120,6 +123,7 @@ unsigned driver_list_newcomers(int device, const struct driver_list *before, uin
 
 bool driver_usage_of_device(int device, uint64_t *bytes)
 {
+    KEEP_ERRNO;
     nvmlDevice_t handle = handle_of(device);
     nvmlMemory_t memory;
     if (handle == NULL || memory_info == NULL || memory_info(handle, &memory) != NVML_SUCCESS)

@@ -1,6 +1,7 @@
 #include "memory/file_marks.h"
 
 #include "shared/assertion.h"
+#include "shared/kept_errno.h"
 
 #include <fcntl.h>
 
@@ -16,6 +17,7 @@ static struct flock lock_range(short type, uint64_t start, unsigned length)
 
 bool file_mark(int file, uint64_t key, unsigned number)
 {
+    KEEP_ERRNO;
     ASSERT(key % FILE_MARKS == 0);
     ASSERT(key < UINT64_C(1) << 62);
     struct flock mark = lock_range(F_RDLCK, key + number, 1);
@@ -31,6 +33,7 @@ static bool is_locked(int file, int command, uint64_t start, unsigned length)
 
 bool file_is_marked(int file, uint64_t key)
 {
+    KEEP_ERRNO;
     if (!is_locked(file, F_GETLK, key, FILE_MARKS))
         return false;
     for (unsigned number = 0; number < FILE_MARKS; number++) {

@@ -1,5 +1,7 @@
 #include "memory/images.h"
 
+#include "shared/kept_errno.h"
+
 #include <elf.h>
 #include <fcntl.h>
 #include <stddef.h>
@@ -38,6 +40,7 @@ uint64_t image_bytes(const void *image)
 
 uint64_t image_bytes_of_file(const char *path)
 {
+    KEEP_ERRNO;
     uint64_t bytes = 0;
     int file = path == NULL ? -1 : open(path, O_RDONLY | O_CLOEXEC);
     if (file < 0)

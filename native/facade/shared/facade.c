@@ -1,6 +1,7 @@
 #include "shared/facade.h"
 
 #include "shared/assertion.h"
+#include "shared/kept_errno.h"
 #include "shared/limits.h"
 #include "shared/log.h"
 
@@ -132,6 +133,7 @@ static bool open_driver(const char *directory)
 
 static void open_once(void)
 {
+    KEEP_ERRNO;
     const char *directory = choose_directory(FIXED_DIRECTORY, "LAMINA_DIR");
     const char *driver = choose_directory(FIXED_DRIVER, "LAMINA_DRIVER");
     if (directory == NULL || driver == NULL) {

@@ -1,6 +1,7 @@
 #include "shared/owner.h"
 
-#include <errno.h>
+#include "shared/kept_errno.h"
+
 #include <fcntl.h>
 #include <signal.h>
 #include <stdio.h>
@@ -62,6 +63,7 @@ static bool proc_shows(int pid)
 
 struct identity identity_of_this_process(void)
 {
+    KEEP_ERRNO;
     struct identity self = {0};
     struct process_stat status = {0};
     char text[1024];
@@ -90,6 +92,7 @@ static bool pid_is_gone(int pid)
 
 bool owner_is_dead(uint64_t owner, uint64_t stack, const struct identity *self)
 {
+    KEEP_ERRNO;
     const uint64_t start_mask = (UINT64_C(1) << LAMINA_START_BITS) - 1;
     uint64_t start = (owner >> LAMINA_PID_BITS) & start_mask;
     int pid = owner_pid(owner);

@@ -1,6 +1,7 @@
 #include "shared/slot_lock.h"
 
-#include <errno.h>
+#include "shared/kept_errno.h"
+
 #include <fcntl.h>
 #include <stddef.h>
 #include <sys/mman.h>
@@ -44,6 +45,7 @@ static int set_lock(int file, uint64_t offset, short type)
 
 enum slot_lock slot_lock(int file, uint64_t offset)
 {
+    KEEP_ERRNO;
     if (file < 0)
         return SLOT_NO_LOCKS;
     if (set_lock(file, offset, F_WRLCK) == 0)
