@@ -1,7 +1,9 @@
 /* Initialization: without valid limits there is no driver. */
 #include "nvml/hooks.h"
 
+#include <pthread.h>
 #include <stdatomic.h>
+#include <string.h>
 #include <time.h>
 
 enum { RECLAIM_INTERVAL_MS = 100 };
@@ -11,6 +13,26 @@ const char facade_library[] = "libnvidia-ml.so.1";
 int facade_denied(void)
 {
     return NVML_ERROR_UNINITIALIZED;
+}
+
+/* NVML is initialized once for a process, and the facade of CUDA uses it too. A program is not to notice that, so what
+ * needs initialization answers only once the program has asked for it. */
+static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
+static _Atomic unsigned uses; /* how often the program has initialized it more than it has shut it down */
+
+bool facade_is_ready(const char *name, bool forbidden)
+{
+    static const char *const always[] = {"nvmlInit",
+                                         "nvmlErrorString",
+                                         "nvmlSystemGetNVMLVersion",
+                                         "nvmlSystemGetCudaDriverVersion",
+                                         "nvmlGetExcludedDevice",
+                                         "nvmlGetVgpuVersion"};
+    (void)forbidden;
+    for (size_t i = 0; i < sizeof always / sizeof *always; i++)
+        if (strncmp(name, always[i], strlen(always[i])) == 0)
+            return true;
+    return atomic_load(&uses) > 0;
 }
 
 int facade_missing(void)
@@ -26,8 +48,24 @@ void facade_opened(const struct facade *facade)
 
 static nvmlReturn_t after_init(nvmlReturn_t result)
 {
-    if (result == NVML_SUCCESS)
-        granted_devices_find();
+    if (result != NVML_SUCCESS)
+        return result;
+    pthread_mutex_lock(&lock);
+    atomic_fetch_add(&uses, 1);
+    granted_devices_find();
+    pthread_mutex_unlock(&lock);
+    return result;
+}
+
+nvmlReturn_t nvmlShutdown(void)
+{
+    nvmlReturn_t result = NVML_ERROR_UNINITIALIZED;
+    pthread_mutex_lock(&lock);
+    if (atomic_load(&uses) > 0)
+        result = REAL(nvmlShutdown)();
+    if (result == NVML_SUCCESS && atomic_fetch_sub(&uses, 1) == 1)
+        table_forget();
+    pthread_mutex_unlock(&lock);
     return result;
 }
 

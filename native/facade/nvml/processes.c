@@ -167,9 +167,11 @@ nvmlReturn_t nvmlDeviceGetAccountingStats_v2(nvmlDevice_t device, nvmlAccounting
 
 nvmlReturn_t nvmlSystemGetProcessName(unsigned int pid, char *name, unsigned int length)
 {
-    struct lamina_slot *slot = facade_open() == NULL ? NULL : slot_of_pid(pid);
+    if (facade_open() == NULL || !facade_is_ready(__func__, false))
+        return (nvmlReturn_t)facade_denied();
+    struct lamina_slot *slot = slot_of_pid(pid);
     if (slot == NULL)
-        return facade_open() == NULL ? (nvmlReturn_t)facade_denied() : NVML_ERROR_NOT_FOUND;
+        return NVML_ERROR_NOT_FOUND;
     nvmlReturn_t result = REAL(nvmlSystemGetProcessName)(pid, name, length);
     if (result == NVML_ERROR_NOT_FOUND && name != NULL && length > sizeof slot->name) {
         char copy[sizeof slot->name];

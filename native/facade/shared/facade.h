@@ -5,6 +5,8 @@
 #include "lamina_layout.h"
 #include "shared/account.h"
 
+#include <stdbool.h>
+
 #define EXPORT __attribute__((visibility("default")))
 
 struct facade {
@@ -27,7 +29,10 @@ const struct facade *facade_open(void);
 /* The file name of the real library. */
 extern const char facade_library[];
 
-/* What every entry point answers when facade_open fails. */
+/* Whether the library answers a call of this name. Otherwise the program has not initialized it yet. */
+bool facade_is_ready(const char *name, bool forbidden);
+
+/* What every entry point answers when facade_open fails, or when the library is not ready. */
 int facade_denied(void);
 
 /* The answer for a function that the real library lacks. */

@@ -1,8 +1,10 @@
 #include "shared/table.h"
 
 #include "shared/facade.h"
+#include "shared/kept_errno.h"
 
 #include <dlfcn.h>
+#include <stdbool.h>
 
 #define HOOK(i, name, since) #name,
 #define PASS(i, name, since) #name,
@@ -14,19 +16,50 @@ const char table_names[][64] = {
 #undef PASS
 #undef FORBID
 
+#define HOOK(i, name, since) false,
+#define PASS(i, name, since) false,
+#define FORBID(i, name, since) true,
+static const bool forbidden[] = {
+#include TABLE
+};
+#undef HOOK
+#undef PASS
+#undef FORBID
+
+/* In trampoline.S. */
+extern const char lamina_stubs[][16], lamina_forbidden[];
+
 void *table_find_real(unsigned entry)
 {
     const struct facade *facade = facade_open();
     return facade == NULL ? NULL : dlsym(facade->driver, table_names[entry]);
 }
 
-/* Called by trampoline.S at the first use of an entry. */
+static void *find_target(unsigned entry)
+{
+    if (facade_open() == NULL)
+        return (void *)facade_denied;
+    if (forbidden[entry])
+        return (void *)lamina_forbidden;
+    void *real = table_find_real(entry);
+    return real != NULL ? real : (void *)facade_missing;
+}
+
+/* Called by trampoline.S at the first use of an entry. What a library answers until the program has initialized it is
+ * not stored. */
 __attribute__((visibility("hidden"))) void *lamina_resolve(unsigned entry);
 void *lamina_resolve(unsigned entry)
 {
-    void *target = table_find_real(entry);
-    if (target == NULL)
-        target = facade_open() == NULL ? (void *)facade_denied : (void *)facade_missing;
+    KEEP_ERRNO;
+    void *target = find_target(entry);
+    if (target != (void *)facade_missing && !facade_is_ready(table_names[entry], forbidden[entry]))
+        return (void *)facade_denied;
     atomic_store(&lamina_table[entry], target);
     return target;
+}
+
+void table_forget(void)
+{
+    for (unsigned i = 0; i < ENTRIES; i++)
+        atomic_store(&lamina_table[i], (void *)lamina_stubs[i]);
 }

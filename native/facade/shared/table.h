@@ -27,6 +27,9 @@ extern const char table_names[][64];
  * Acquire: the driver's library was loaded and relocated before its function was stored in the table. */
 #define REAL(name) ((__typeof__(name) *)atomic_load_explicit(&lamina_table[ENTRY_##name], memory_order_acquire))
 
+/* Makes all entries as they were before their first use. */
+void table_forget(void);
+
 /* The address of the real function behind an entry; NULL when the real library lacks it. */
 void *table_find_real(unsigned entry);
 

@@ -2,7 +2,8 @@
  *
  * lamina_table has one pointer for each entry point, including those with a hook. It starts with one stub per entry. The
  * stub calls lamina_resolve, which finds and stores the real function, and jumps there with all arguments untouched.
- * From then on a passed call costs one jump. Two threads may resolve the same entry; both store the same pointer. */
+ * From then on a passed call costs one jump. Two threads may resolve the same entry; both store the same pointer.
+ * A stub takes 16 bytes, so that its address follows from its number. */
 #ifdef __x86_64__
 #define SYMBOL_TYPE @function
 #define JUMP(i) endbr64; jmp *(lamina_table + 8 * i)(%rip)
@@ -18,19 +19,25 @@
     .text
 #define HOOK(i, name, since)
 #define PASS(i, name, since) .globl name; .type name, SYMBOL_TYPE; .balign 16; name: JUMP(i); .size name, . - name;
-#define FORBID(i, name, since) .globl name; .type name, SYMBOL_TYPE; .set name, lamina_forbidden;
+#define FORBID PASS
 #include TABLE
 #undef HOOK
 #undef PASS
 #undef FORBID
 
 #define STUB(i, name, since) .balign 16; lamina_lazy_##i: LAZY(i);
+    .globl lamina_stubs
+    .hidden lamina_stubs
+    .balign 16
+lamina_stubs:
 #define HOOK STUB
 #define PASS STUB
 #define FORBID STUB
 #include TABLE
 #undef STUB
 
+    .globl lamina_forbidden
+    .hidden lamina_forbidden
     .type lamina_forbidden, SYMBOL_TYPE
 #ifdef __x86_64__
     .balign 16

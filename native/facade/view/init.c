@@ -11,11 +11,18 @@
 
 const char facade_library[] = "libcuda.so.1";
 
-static atomic_bool refused;
+static atomic_bool refused, initialized;
 
 int facade_denied(void)
 {
     return CUDA_ERROR_NOT_INITIALIZED;
+}
+
+/* Only what is forbidden does not ask the driver, which knows. */
+bool facade_is_ready(const char *name, bool forbidden)
+{
+    (void)name;
+    return !forbidden || facade_open() == NULL || atomic_load(&initialized);
 }
 
 int facade_missing(void)
@@ -48,5 +55,7 @@ CUresult cuInit(unsigned int flags)
         result = refuse_driver("the driver shows GPUs that are not in the limits");
     for (uint32_t i = 0; result == CUDA_SUCCESS && i < facade->limits.device_count; i++)
         time_share_note_use((int)i, monotonic_ns());
+    if (result == CUDA_SUCCESS)
+        atomic_store(&initialized, true);
     return result;
 }
