@@ -7,87 +7,36 @@
  * the driver's.
  *
  * Example: the table has cuMemAlloc and cuMemAlloc_v2, which is of version 3020. A program asks for "cuMemAlloc" at
- * version 12000. The driver gives the address of its cuMemAlloc_v2. by_address finds it among the real addresses, and
- * the program gets the facade's cuMemAlloc_v2. */
+ * version 12000. The driver gives the address of its cuMemAlloc_v2. forms_find_real finds it among the real addresses,
+ * and the program gets the facade's cuMemAlloc_v2. */
 #include "cuda/hooks.h"
-#include "shared/assertion.h"
 #include "view/entries.h"
-
-#include <pthread.h>
-#include <stdlib.h>
-#include <string.h>
-
-static pthread_once_t once = PTHREAD_ONCE_INIT;
-static const void **real_addresses; /* of the replaced entries, by their number */
-
-static void resolve_all(void)
-{
-    const void **addresses = calloc(entries_count, sizeof *addresses);
-    for (unsigned i = 0; addresses != NULL && i < entries_count; i++)
-        if (entries[i].replaced)
-            addresses[i] = table_find_real(i);
-    real_addresses = addresses;
-}
-
-static bool per_thread(const char *name)
-{
-    size_t length = strlen(name);
-    return length > 5 && (strcmp(name + length - 5, "_ptsz") == 0 || strcmp(name + length - 5, "_ptds") == 0);
-}
-
-/* Whether `name` is `symbol`, or a later or per-thread form of it. */
-static bool is_form_of(const char *name, const char *symbol)
-{
-    size_t length = strlen(symbol);
-    if (strncmp(name, symbol, length) != 0)
-        return false;
-    const char *rest = name + length;
-    if (rest[0] == '_' && rest[1] == 'v' && rest[2] >= '2' && rest[2] <= '9')
-        rest += 3;
-    return rest[0] == 0 || strcmp(rest, "_ptsz") == 0 || strcmp(rest, "_ptds") == 0;
-}
+#include "view/forms.h"
 
 /* The form for a version, by our own table: for drivers whose addresses are not those of their exported names. */
 static const struct entry *by_name(const char *symbol, int version, cuuint64_t flags, bool replaced_only)
 {
     bool wants_per_thread = (flags & CU_GET_PROC_ADDRESS_PER_THREAD_DEFAULT_STREAM) != 0;
-    const struct entry *best = NULL;
-    for (unsigned i = 0; i < entries_count; i++) {
-        const struct entry *entry = &entries[i];
-        const char *name = table_names[i];
-        if (!is_form_of(name, symbol) || entry->since > version || (replaced_only && !entry->replaced))
+    unsigned best = NO_ENTRY;
+    for (unsigned i = forms_first(symbol); i != NO_ENTRY; i = forms_next(symbol, i)) {
+        if (entries[i].since > version || (replaced_only && !entries[i].replaced))
             continue;
-        if (per_thread(name) && !wants_per_thread)
+        if (forms_is_per_thread(i) && !wants_per_thread)
             continue;
-        if (best == NULL || entry->since > best->since ||
-            (entry->since == best->since && per_thread(name) && !per_thread(table_names[best - entries])))
-            best = entry;
+        if (best == NO_ENTRY || entries[i].since > entries[best].since ||
+            (entries[i].since == entries[best].since && forms_is_per_thread(i) && !forms_is_per_thread(best)))
+            best = i;
     }
-    return best;
+    return best == NO_ENTRY ? NULL : &entries[best];
 }
 
 /* What the table says about a name in all its forms. */
 static enum known { UNKNOWN, PASSED, REPLACED } classify_symbol(const char *symbol)
 {
     enum known found = symbol[0] == 0 ? PASSED : UNKNOWN; /* an empty name is no function */
-    for (unsigned i = 0; i < entries_count && found != REPLACED; i++)
-        if (is_form_of(table_names[i], symbol))
-            found = entries[i].replaced ? REPLACED : PASSED;
+    for (unsigned i = forms_first(symbol); i != NO_ENTRY && found != REPLACED; i = forms_next(symbol, i))
+        found = entries[i].replaced ? REPLACED : PASSED;
     return found;
-}
-
-static const void *by_address(const char *symbol, const void *real)
-{
-    ASSERT(real != NULL && real_addresses != NULL);
-    const void *other = NULL;
-    for (unsigned i = 0; i < entries_count; i++) {
-        if (real_addresses[i] != real)
-            continue;
-        if (is_form_of(table_names[i], symbol))
-            return entries[i].address;
-        other = entries[i].address;
-    }
-    return other;
 }
 
 struct query {
@@ -151,10 +100,8 @@ static CUresult answer_query(const struct query *q, void **function)
     CUresult result = query_driver(q, q->version, function, q->status);
     if (result != CUDA_SUCCESS || q->symbol == NULL || function == NULL || *function == NULL)
         return result;
-    pthread_once(&once, resolve_all);
-    if (real_addresses == NULL)
-        return CUDA_ERROR_OUT_OF_MEMORY;
-    const void *address = by_address(q->symbol, *function);
+    const unsigned found = forms_find_real(q->symbol, *function);
+    const void *address = found == NO_ENTRY ? NULL : entries[found].address;
     enum known class = address == NULL ? classify_symbol(q->symbol) : REPLACED;
     if (class == PASSED)
         return result;
