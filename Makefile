@@ -12,7 +12,7 @@ ROOT_TESTS ?=
 
 SOURCES := $(shell find src native lab deploy/helm -type f -not -name '*.pyc' -not -path '*/_native*' -not -path 'lab/build/*') pyproject.toml meson.build meson.options VERSION version.py
 
-.PHONY: demo test root-test fuzz fuzz-objects fuzz-texts programs cluster-test gpu-test packages deploy docs lock image release publish login publish-chart sign draft index develop clean
+.PHONY: demo test root-test fuzz fuzz-programs fuzz-objects fuzz-texts programs cluster-test gpu-test packages deploy docs lock image release publish login publish-chart sign draft index develop clean
 .DELETE_ON_ERROR:
 
 demo: $(VENV)/.lamina
@@ -24,6 +24,10 @@ test: $(VENV)/.lamina $(VENV)/.test-tools
 # An hour of hostile words in the usage file under sanitizers; see docs/contributing/index.md.
 fuzz: $(VENV)/.lamina $(VENV)/.test-tools
 	@$(BIN)/python -m tests.facade.spoiling 60
+
+# An hour of programs of random driver calls, with and without the facade.
+fuzz-programs: $(VENV)/.lamina $(VENV)/.test-tools
+	@$(BIN)/python -m tests.facade.differential.trying 60
 
 # An hour of odd objects, from random seeds, for the whole controller and agent.
 fuzz-objects: $(VENV)/.lamina $(VENV)/.test-tools

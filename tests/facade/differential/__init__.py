@@ -1,0 +1,1 @@
+"""Programs of random driver calls, each made with and without the facade, and what a program can notice compared."""
