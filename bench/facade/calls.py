@@ -1,16 +1,21 @@
 """Cost of single calls in nanoseconds of the calling thread's CPU time."""
 
+import re
+import statistics
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 
-from bench.machine import Bench, Worker, soon, workers
+from bench.machine import ROOT, Bench, Worker, soon, workers
 from bench.measures import Report, alternate
 from lamina.core.grants import ComputePolicy
 
 SPAN = 0.02
+NAMES_APART = 50
+"""In the smallest form, one of so many names is looked up."""
 LIVE = (0, 100, 1_000, 10_000)
-CHEAP = ("memory-info", "nvml-memory", "proc-address", "current", "attribute", "copy")
+CHEAP = ("memory-info", "nvml-memory", "current", "attribute", "copy")
+_ROW = re.compile(r"^(?:HOOK|PASS|FORBID)\(", re.MULTILINE)
 KINDS = ("plain", "small", "async", "pool", "physical")
 
 
@@ -62,6 +67,18 @@ def compare(
     return alternate(rounds, {side: lambda group=group: one(group) for side, group in groups.items()})
 
 
+def names() -> int:
+    """How many names the facade's table has."""
+    return len(_ROW.findall((ROOT / "native/facade/generated/cuda_table.h").read_text()))
+
+
+def look_up_all(report: Report, groups: dict[str, list[Worker]], rounds: int, every: int, span: float) -> None:
+    """cuGetProcAddress for each name: the median, and the one to which the facade adds most."""
+    found = [compare(groups, rounds, "proc-address", span=span, live=number) for number in range(0, names(), every)]
+    report.add("proc-address", "ns", **{side: statistics.median(each[side] for each in found) for side in groups})
+    report.add("proc-address-worst", "ns", **max(found, key=lambda each: each["ours"] - each["native"]))
+
+
 def measure(report: Report, program: Path, bench: Bench, rounds: int, most: int | None) -> None:
     """All single calls."""
     span = SPAN / bench.hurry
@@ -69,6 +86,7 @@ def measure(report: Report, program: Path, bench: Bench, rounds: int, most: int 
         report.add("launch", "ns", **compare(groups, rounds, "launch", span=span))
         for call in CHEAP:
             report.add(call, "ns", **compare(groups, rounds, call, span=span))
+        look_up_all(report, groups, rounds, 1 if most is None else NAMES_APART, span / 10)
         for kind in KINDS:
             for live in up_to(most, LIVE):
                 report.add(f"{kind}-{live}-live", "ns", **compare(groups, rounds, kind, span=span, live=live))

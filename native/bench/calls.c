@@ -1,7 +1,8 @@
 /* Times calls of the driver, in batches, until its input ends. It reads lines "CALL ARGUMENT THREADS START UNTIL"
  * and answers each with "operations cpu_ns"; START and UNTIL are nanoseconds of CLOCK_MONOTONIC, so that several
  * processes can work in the same time span. ARGUMENT is the number of blocks held meanwhile, for calls that
- * allocate. The first line on standard output, "ready", says that there is a context.
+ * allocate, and the number of the name that is asked for. The first line on standard output, "ready", says that there
+ * is a context.
  *
  * Its first argument is a file of kernels with one named `empty`. With two more arguments, CALL OPERATIONS, it makes so
  * many calls and ends, for counting instructions. */
@@ -84,11 +85,31 @@ static void nvml_info(void)
     need((CUresult)nvml_memory(handle, &memory), "nvmlDeviceGetMemoryInfo");
 }
 
+/* The names in the table, without the suffixes of their forms. The number of what is held says which is asked for. */
+static const char *const names[] = {
+#define ROW(i, name, since) #name,
+#define HOOK ROW
+#define PASS ROW
+#define FORBID ROW
+#include "../facade/generated/cuda_table.h"
+#undef ROW
+#undef HOOK
+#undef PASS
+#undef FORBID
+};
+static char asked_name[64] = "cuMemAlloc";
+
+static void ask_for(int number)
+{
+    const char *name = names[(size_t)number % (sizeof names / sizeof *names)];
+    snprintf(asked_name, sizeof asked_name, "%.*s", (int)strcspn(name, "_"), name);
+}
+
 static void proc_address(void)
 {
     void *function;
     CUdriverProcAddressQueryResult found;
-    need(cuda.cuGetProcAddress_v2("cuMemAlloc", &function, 11070, 0, &found), "cuGetProcAddress");
+    need(cuda.cuGetProcAddress_v2(asked_name, &function, 11070, 0, &found), "cuGetProcAddress");
 }
 
 static void current(void)
@@ -176,6 +197,8 @@ static void measure(const struct call *call, int blocks, int threads, uint64_t s
     pthread_t ids[MAX_THREADS];
     struct span spans[MAX_THREADS], sum = {0};
     hold(call, blocks);
+    if (call->once == proc_address)
+        ask_for(blocks);
     for (int i = 0; i < threads; i++) {
         spans[i] = (struct span){.call = call, .start = start, .until = until};
         if (threads > 1)

@@ -17,7 +17,7 @@ def programs(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Path]:
     return {name: build(folder, name) for name in ("calls", "start", "hold")}
 
 
-@pytest.mark.parametrize("call", ["launch", *calls.KINDS, *calls.CHEAP])
+@pytest.mark.parametrize("call", ["launch", *calls.KINDS, *calls.CHEAP, "proc-address"])
 def test_a_call_is_timed_on_both_sides(call: str, programs: dict[str, Path]) -> None:
     with machine() as bench, calls.sides(programs["calls"], bench) as groups:
         for group in groups.values():

@@ -26,6 +26,10 @@ static bool is_per_thread_suffix(const char *suffix)
 /* What follows a name that begins with a symbol, if it is a form of it. */
 static bool is_form_suffix(const char *rest)
 {
+    if (rest[0] == 0)
+        return true;
+    if (rest[0] != '_')
+        return false;
     if (rest[0] == '_' && rest[1] == 'v' && rest[2] >= '2' && rest[2] <= '9')
         rest += 3;
     return rest[0] == 0 || is_per_thread_suffix(rest);
@@ -74,11 +78,16 @@ static void sort_addresses(void)
     }
 }
 
+static bool is_form(unsigned entry, const char *symbol, size_t length)
+{
+    return length < sizeof table_names[0] && memcmp(table_names[entry], symbol, length) == 0 &&
+           is_form_suffix(table_names[entry] + length);
+}
+
 static unsigned find_form(const char *symbol, unsigned entry)
 {
     const size_t length = strlen(symbol);
-    while (entry != NO_ENTRY &&
-           (strncmp(table_names[entry], symbol, length) != 0 || !is_form_suffix(table_names[entry] + length)))
+    while (entry != NO_ENTRY && !is_form(entry, symbol, length))
         entry = next_of_name[entry];
     return entry;
 }
@@ -92,6 +101,21 @@ unsigned forms_first(const char *symbol)
 unsigned forms_next(const char *symbol, unsigned entry)
 {
     return find_form(symbol, next_of_name[entry]);
+}
+
+bool forms_include_replaced(const char *symbol, bool *any)
+{
+    pthread_once(&names_once, sort_names);
+    const size_t length = strlen(symbol);
+    *any = false;
+    for (unsigned i = first_of_name[hash_name(symbol)]; i != NO_ENTRY; i = next_of_name[i]) {
+        if (!is_form(i, symbol, length))
+            continue;
+        *any = true;
+        if (entries[i].replaced)
+            return true;
+    }
+    return false;
 }
 
 bool forms_is_per_thread(unsigned entry)
@@ -108,7 +132,7 @@ unsigned forms_find_real(const char *symbol, const void *real)
     for (unsigned i = first_of_address[hash_address(real)]; i != NO_ENTRY; i = next_of_address[i]) {
         if (real_addresses[i] != real)
             continue;
-        if (strncmp(table_names[i], symbol, length) == 0 && is_form_suffix(table_names[i] + length))
+        if (is_form(i, symbol, length))
             return i;
         other = i;
     }

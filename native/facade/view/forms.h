@@ -12,6 +12,9 @@
 unsigned forms_first(const char *symbol);
 unsigned forms_next(const char *symbol, unsigned entry);
 
+/* Whether the facade replaces one of them. `any`: whether there is one. */
+bool forms_include_replaced(const char *symbol, bool *any);
+
 /* Whether a name is that of a form for per-thread default streams. */
 bool forms_is_per_thread(unsigned entry);
 

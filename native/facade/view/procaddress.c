@@ -33,10 +33,10 @@ static const struct entry *by_name(const char *symbol, int version, cuuint64_t f
 /* What the table says about a name in all its forms. */
 static enum known { UNKNOWN, PASSED, REPLACED } classify_symbol(const char *symbol)
 {
-    enum known found = symbol[0] == 0 ? PASSED : UNKNOWN; /* an empty name is no function */
-    for (unsigned i = forms_first(symbol); i != NO_ENTRY && found != REPLACED; i = forms_next(symbol, i))
-        found = entries[i].replaced ? REPLACED : PASSED;
-    return found;
+    bool any;
+    if (forms_include_replaced(symbol, &any))
+        return REPLACED;
+    return any || symbol[0] == 0 ? PASSED : UNKNOWN; /* an empty name is no function */
 }
 
 struct query {

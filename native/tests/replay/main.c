@@ -186,5 +186,7 @@ int main(void)
     for (uint32_t process = 0; process < PROCESSES; process++)
         if (atomic_load(&shared->pids[process]) != 0)
             kill(atomic_load(&shared->pids[process]), SIGKILL);
+    while (wait(NULL) > 0) {
+    }
     return 0;
 }
