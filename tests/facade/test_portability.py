@@ -124,11 +124,19 @@ def test_a_container_with_a_root_that_cannot_be_written(user: str, box: Mounted,
     assert done.stdout == "held\n" and "CUDA error 2" in done.stderr, done.stderr
 
 
+def test_programs_of_address_sanitizer_start_and_are_watched(box: Mounted, tmp_path: Path) -> None:
+    """By default they end where a library is preloaded. With an argument, the program writes behind its memory."""
+    source = "int main(int count, char **all) { char text[4]; return (*all)[0] == 0 || (text[count * 4 - 4] = 0); }\n"
+    compiled(tmp_path / "programs", source, "-O0", "-fsanitize=address")
+    assert box.run("/run/programs/program").returncode == 0
+    assert "stack-buffer-overflow" in box.run("/run/programs/program", "more").stderr
+
+
 def test_the_name_for_linkers_holds_nothing_but_a_need() -> None:
     path = native.path("facade/libcuda.so")
     dynamic = reported("readelf", "-dW", path)
     assert re.findall(r"\(NEEDED\).*\[(.+)\]", dynamic) == ["libcuda.so.1"]
-    assert exported(path) == set() and "INIT" not in dynamic and "TEXTREL" not in dynamic
+    assert exported(path) == {"__asan_default_options"} and "INIT" not in dynamic and "TEXTREL" not in dynamic
 
 
 def test_what_the_node_runs_needs_no_c_library() -> None:
