@@ -105,7 +105,7 @@ def _line(operation: Operation, places: dict[int, int]) -> list[str]:
 
 
 def text_of(program: Program) -> str:
-    """As the replaying program reads it. Its operations are numbered anew."""
+    """As the replaying program reads it. Its operations get new numbers."""
     places = {each.number: at for at, each in enumerate(program)}
     lines = [f"{each.process} {each.thread} {' '.join(_line(each, places))}" for each in program]
     return "\n".join(lines) + "\n"

@@ -150,11 +150,20 @@ class Replayer:
                 before, now = replace(before, rest=""), replace(now, rest="")
             if before.differs(now):
                 yield f"{operation}\n  without: {before}\n  with:    {now}"
-        if without.order != with_facade.order:
-            yield f"host functions without: {without.order}\n  with: {with_facade.order}"
+        orders = [_order_by_process(program, trace.order) for trace in (without, with_facade)]
+        if orders[0] != orders[1]:
+            yield f"host functions without: {orders[0]}\n  with: {orders[1]}"
+
+
+def _order_by_process(program: Program, order: str) -> dict[int, list[int]]:
+    """Which operations' host functions ran in each process. The order among processes is the machine's."""
+    found: dict[int, list[int]] = defaultdict(list)
+    for number in map(int, order.split()[1:]):
+        found[program[number].process].append(program[number].number)
+    return dict(found)
 
 
 def _frees_later(before: Program, operation: Operation) -> bool:
     """Whether another process frees in the order of a stream. It notices that such a free has happened in a later call
-    of its own, so others are told of less free memory until then."""
+    of its own, so others see less free memory until then."""
     return any(each.name.startswith("cuMemFreeAsync") and each.process != operation.process for each in before)
