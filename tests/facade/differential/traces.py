@@ -164,6 +164,12 @@ def _order_by_process(program: Program, order: str) -> dict[int, list[int]]:
 
 
 def _frees_later(before: Program, operation: Operation) -> bool:
-    """Whether another process frees in the order of a stream. It notices that such a free has happened in a later call
-    of its own, so others see less free memory until then."""
-    return any(each.name.startswith("cuMemFreeAsync") and each.process != operation.process for each in before)
+    """Whether memory was freed in the order of a stream by another process, or at all where NVML is asked.
+
+    A process notices that such a free has happened in its next call of CUDA that allocates or asks for free memory.
+    Until then NVML and other processes see less free memory.
+    """
+    anyone = operation.name.startswith("nvml")
+    return any(
+        each.name.startswith("cuMemFreeAsync") and (anyone or each.process != operation.process) for each in before
+    )
