@@ -22,6 +22,20 @@ def test_memory_that_a_pool_returns_late_is_counted_then(container: MakeContaine
     assert box.usage().devices[0].held == CONTEXT
 
 
+def test_what_a_pool_took_beyond_a_request_is_not_counted_once_it_is_returned(container: MakeContainer) -> None:
+    """Nothing was freed: the driver takes memory in steps of 32 MiB and lets go of the rest at the synchronization."""
+    box = container(2000)
+    script = """
+pointer = ctypes.c_uint64()
+begin()
+print(cuda.cuMemAllocAsync(ctypes.byref(pointer), ctypes.c_size_t(40 << 20), None), free()[0])
+print(cuda.cuCtxSynchronize()); input()
+"""
+    done = python(box, script, timeout=60)
+    assert done.stdout.split() == ["0", "0", "0"], done.stderr
+    assert box.usage().devices[0].held == CONTEXT + (40 << 20)
+
+
 def test_a_part_of_a_gpus_memory_is_memory_of_the_gpu(tmp_path: Path) -> None:
     """A locality domain's id has the ordinal in its first byte."""
     script = "cuda.cuInit(0)\nprint(create(6, 0x0100, 1500), create(6, 0x0300, 1500), create(1, 0, 1500))"

@@ -36,13 +36,14 @@ static pthread_mutex_t lock = PTHREAD_RECURSIVE_MUTEX_INITIALIZER_NP;
 static uint64_t step = UINT64_C(32) << 20;
 static struct pool *pools;
 
-static atomic_bool freed; /* since the last refresh, so that the driver may have given memory back */
+/* A pool has more than is in use, by a free or because it grew by a whole step. The driver may give that back. */
+static atomic_bool may_shrink;
 
 void pools_after_fork(void)
 {
     lock = (pthread_mutex_t)PTHREAD_RECURSIVE_MUTEX_INITIALIZER_NP;
     pools = NULL;
-    freed = false;
+    may_shrink = false;
 }
 
 static struct pool *find_pool(CUmemoryPool handle)
@@ -107,7 +108,7 @@ static void refresh_pool(struct pool *pool)
     pool->charged = held;
 }
 
-/* The driver gives freed memory back only once the program waits for the GPU, so one refresh may be too early. */
+/* The driver gives memory back only once the program waits for the GPU, so one refresh may be too early. */
 static bool can_shrink(const struct pool *pool)
 {
     if (pool->handle == NULL || pool->charged < MIN_STEP)
@@ -118,19 +119,19 @@ static bool can_shrink(const struct pool *pool)
 void pools_refresh(void)
 {
     pthread_mutex_lock(&lock);
-    freed = false;
+    may_shrink = false;
     for (struct pool *pool = pools; pool != NULL; pool = pool->next) {
         refresh_pool(pool);
         if (can_shrink(pool))
-            freed = true;
+            may_shrink = true;
     }
     pthread_mutex_unlock(&lock);
 }
 
-void pools_refresh_if_freed(void)
+void pools_refresh_if_shrunk(void)
 {
     /* Relaxed: only a hint; what is refreshed is read under the lock. */
-    if (atomic_load_explicit(&freed, memory_order_relaxed))
+    if (atomic_load_explicit(&may_shrink, memory_order_relaxed))
         pools_refresh();
 }
 
@@ -154,7 +155,7 @@ void pools_note_free(const struct block *block)
     if (pool != NULL) {
         ASSERT(pool->device >= 0);
         pool->used -= block->bytes < pool->used ? block->bytes : pool->used;
-        freed = true;
+        may_shrink = true;
         if (pool->handle == NULL && pool->used == 0)
             remove_pool(pool);
     }
@@ -246,6 +247,7 @@ static CUresult settle_growth(struct pool *pool, const struct request *request, 
         step /= 2; /* this driver's steps are smaller */
     if (result == CUDA_SUCCESS) {
         pool->charged += grown;
+        may_shrink = true;
         if (record_block(pool, in_units(request->bytes), pointer))
             return CUDA_SUCCESS;
     } else

@@ -9,7 +9,7 @@
 void pools_refresh(void);
 
 /* The same, but does nothing while no pool can have shrunk since the last time. */
-void pools_refresh_if_freed(void);
+void pools_refresh_if_shrunk(void);
 
 /* A block of kind LAMINA_POOL was freed. */
 void pools_note_free(const struct block *block);

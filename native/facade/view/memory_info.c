@@ -22,7 +22,7 @@ static bool container_memory(uint64_t *free, uint64_t *total)
     if (device < 0)
         return false;
     ordered_frees_collect();
-    pools_refresh_if_freed();
+    pools_refresh_if_shrunk();
     process_reclaim_dead_if_due();
     contexts_correct_guesses();
     *total = limit_of(device);

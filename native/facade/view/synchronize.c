@@ -8,7 +8,7 @@
 static CUresult after_wait(CUresult result)
 {
     ordered_frees_collect();
-    pools_refresh_if_freed();
+    pools_refresh_if_shrunk();
     gate_collect();
     return result;
 }
