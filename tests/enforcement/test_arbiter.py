@@ -36,7 +36,7 @@ def decide(*tenants: Tenant, low: float = 0, now: int = NOW) -> dict[str, Decisi
 def test_containers_that_keep_one_gpu_busy_launch_in_windows(gpus: int) -> None:
     """Unless one has several GPUs."""
     arbiter, opened = Arbiter(), False
-    for tick in range(60):
+    for tick in range(200):
         now = NOW + tick * 10 * MS
         pair = [
             structs.replace(
