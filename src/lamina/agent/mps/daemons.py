@@ -210,7 +210,8 @@ class DaemonSupervisor:
             return
         self._served.remove(gpu)
         message = f"the MPS daemon of {gpu} has ended, so programs that used the GPU through it fail until they restart"
-        for pod in sorted({(each.namespace, each.pod, each.pod_uid) for each in self._clients(gpu)}):
+        clients = [bound for bound in self._users(gpu) if bound.mode is Mode.MPS]
+        for pod in sorted({(each.namespace, each.pod, each.pod_uid) for each in clients}):
             about = {"metadata": dict(zip(("namespace", "name", "uid"), pod, strict=True))}
             await self._node.events.record(PODS, about, "MpsEnded", message, warning=True)
 
@@ -263,15 +264,16 @@ class DaemonSupervisor:
             if allocation.bound and allocation.bound.mode is Mode.MPS and not all_native(allocation.tickets):
                 yield from allocation.bound.gpus
 
-    def _clients(self, gpu: str) -> list[Bound]:
-        bounds = (allocation.bound for allocation in self._node.record.allocations if allocation.bound)
-        return [bound for bound in bounds if bound.mode is Mode.MPS and gpu in bound.gpus]
+    def _users(self, gpu: str) -> Iterator[Bound]:
+        """The containers on a GPU."""
+        for allocation in self._node.record.allocations:
+            if allocation.bound and gpu in allocation.bound.gpus:
+                yield allocation.bound
 
     def _pods(self, gpu: str) -> GpuPods:
         pods = GpuPods([], [])
-        for bound in (allocation.bound for allocation in self._node.record.allocations if allocation.bound):
-            if gpu in bound.gpus:
-                (pods.clients if bound.mode is Mode.MPS else pods.others).append(f"{bound.namespace}/{bound.pod}")
+        for bound in self._users(gpu):
+            (pods.clients if bound.mode is Mode.MPS else pods.others).append(f"{bound.namespace}/{bound.pod}")
         if gpu in self._node.record.claimed:
             pods.others.append(f"of the ResourceClaim {self._node.record.claimed[gpu]}")
         return pods
