@@ -10,7 +10,7 @@ from collections.abc import Callable
 from typing import Any
 
 from lamina.core.config import Config
-from lamina.dialects import WantedSize, resize_template
+from lamina.dialects import WantedSize, find_template, resize_template
 from lamina.errors import BadInput, NotYet, Outside
 from lamina.operations.workloads import find_workload
 from lamina.ports.clock import Clock
@@ -55,7 +55,7 @@ class TemplateResizer:
         if resource == JOBS:
             return f"The template of {title} cannot change, so pods that it creates later have the old size."
         change = self._change(workload, container, size)
-        template = _holder(workload)["template"]
+        _, template = find_template(workload)
         if change(template) == template and not _is_paused_here(workload):
             return f"The template of {title} has this size already."
         if resource == DEPLOYMENTS and not rollout:
@@ -161,14 +161,11 @@ def _is_paused_here(workload: Object) -> bool:
 
 
 def _set_template(workload: Object, change: Change) -> None:
-    holder = _holder(workload)
-    holder["template"] = change(holder["template"])
-
-
-def _holder(workload: Object) -> Object:
-    """What has the template of pods: the spec of a workload, or of the Jobs of a CronJob."""
-    spec: Object = workload["spec"]
-    return spec["jobTemplate"]["spec"] if "jobTemplate" in spec else spec
+    pointer, template = find_template(workload)
+    holder = workload
+    for part in pointer.split("/")[1:-1]:
+        holder = holder[part]
+    holder["template"] = change(template)
 
 
 def _set_kept_hash(replica_set: Object, template: Any) -> None:
