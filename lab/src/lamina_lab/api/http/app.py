@@ -14,6 +14,7 @@ from lamina_lab.api.http.kubelets import Kubelets
 from lamina_lab.api.http.requests import ResourcePath, address, attributes, view
 from lamina_lab.api.schema.resources import ApiResource
 from lamina_lab.api.storage.verbs import Api
+from lamina_lab.api.storage.write_rules import EPHEMERAL
 from lamina_lab.kubernetes.errors import ApiError, internal, method_not_allowed, no_such_path
 
 LIMIT = 16 << 20
@@ -149,7 +150,7 @@ async def _get(
         return await streams.logs(api, nodes, place, request)
     if place.subresource == "scale":
         return _json(scale.of(api.get(resource, place.namespace, place.name).obj))
-    if place.subresource not in ("", "status", "ephemeralcontainers"):
+    if place.subresource not in ("", "status", EPHEMERAL):
         raise method_not_allowed("get", f"{resource.plural}/{place.subresource}")
     return await reads.read(api, resource, place, request)
 

@@ -53,11 +53,12 @@ def pod_spec(spec: Object, at: str) -> list[StatusCause]:
 
 def template_spec(spec: Object, at: str) -> list[StatusCause]:
     """The spec of a template's pods."""
-    causes = pod_spec(spec, at)
-    if spec.get("ephemeralContainers"):
-        detail = "ephemeral containers not allowed in pod template"
-        causes.append(forbidden_field(f"{at}.ephemeralContainers", detail))
-    return causes
+    return pod_spec(spec, at) + no_ephemeral(spec, at, "ephemeral containers not allowed in pod template")
+
+
+def no_ephemeral(spec: Object, at: str, detail: str) -> list[StatusCause]:
+    """They are only added to pods that exist."""
+    return [forbidden_field(f"{at}.ephemeralContainers", detail)] if spec.get("ephemeralContainers") else []
 
 
 def pod_update(pod: Object, old: Object) -> list[StatusCause]:

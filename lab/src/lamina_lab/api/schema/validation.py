@@ -6,7 +6,7 @@ from collections.abc import Callable
 from lamina.ports.kube import Object
 from lamina_lab.api.schema import device_validation, workload_validation
 from lamina_lab.api.schema.limit_range_validation import limit_range
-from lamina_lab.api.schema.pod_validation import ephemeral_update, pod_spec, pod_update
+from lamina_lab.api.schema.pod_validation import ephemeral_update, no_ephemeral, pod_spec, pod_update
 from lamina_lab.api.schema.resources import ApiResource
 from lamina_lab.kubernetes.errors import (
     StatusCause,
@@ -45,8 +45,8 @@ KEY_RULE = (
 def check_new(resource: ApiResource, obj: Object) -> None:
     """Validate a new object, whose types are already checked (shapes.py). Raises 422 with all causes."""
     causes = _metadata(resource, obj) + _body(resource, obj)
-    if resource.storage == "pods" and obj["spec"].get("ephemeralContainers"):
-        causes.append(forbidden_field("spec.ephemeralContainers", "cannot be set on create"))
+    if resource.storage == "pods":
+        causes += no_ephemeral(obj["spec"], "spec", "cannot be set on create")
     _check(resource, obj, causes)
 
 
