@@ -12,7 +12,7 @@ from lamina.core.grants import ComputePolicy
 
 SPAN = 0.02
 NAMES_APART = 50
-"""In the smallest form, one of so many names is looked up."""
+"""In the smallest form, every 50th name is looked up."""
 LIVE = (0, 100, 1_000, 10_000)
 CHEAP = ("memory-info", "nvml-memory", "current", "attribute", "copy")
 _ROW = re.compile(r"^(?:HOOK|PASS|FORBID)\(", re.MULTILINE)

@@ -38,6 +38,6 @@ def _shown(character: str) -> str:
 
 
 def _in_json(character: str) -> str:
-    """As UTF-16, of which JSON has the escapes."""
+    """JSON escapes a character by its UTF-16 code units."""
     units = character.encode("utf-16-be", "surrogatepass")
     return "".join(f"\\u{units[at : at + 2].hex()}" for at in range(0, len(units), 2))

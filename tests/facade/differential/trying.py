@@ -32,7 +32,7 @@ def first_difference(replayer: Replayer, seeds: Iterable[int], *, small: bool = 
 
 
 def main() -> int:
-    """Tries for so many minutes."""
+    """Try programs for the given number of minutes."""
     parser = argparse.ArgumentParser(prog="python -m tests.facade.differential.trying", description=__doc__)
     parser.add_argument("minutes", type=float, nargs="?", default=60, help="how long (default 60)")
     parser.add_argument("--seed", type=int, default=1, help="the first program's seed (default 1)")
