@@ -247,7 +247,8 @@ static CUresult settle_growth(struct pool *pool, const struct request *request, 
         step /= 2; /* this driver's steps are smaller */
     if (result == CUDA_SUCCESS) {
         pool->charged += grown;
-        may_shrink = true;
+        if (grown > 0)
+            may_shrink = true;
         if (record_block(pool, in_units(request->bytes), pointer))
             return CUDA_SUCCESS;
     } else
