@@ -23,11 +23,12 @@ def first_difference(replayer: Replayer, seeds: Iterable[int], *, small: bool = 
     """Of the programs with these seeds. Empty if there is none."""
     for seed in seeds:
         program = Generator(seed).program()
-        if replayer.difference(program):
+        if difference := replayer.difference(program):
             if small:
                 program = shrink(program, lambda smaller: replayer.difference(smaller) != "")
+                difference = replayer.difference(program) or difference
             lines = "\n".join(str(operation) for operation in program)
-            return f"seed {seed}: {replayer.difference(program)}\n{lines}"
+            return f"seed {seed}: {difference}\n{lines}"
     return ""
 
 
