@@ -12,7 +12,7 @@ import yaml
 from lamina.configuration import DEFAULT, load
 from lamina.configuration.form import form
 from lamina.configuration.text import to_yaml
-from lamina.core.evictions import Borrowers, GrantlessPods, IdleShares
+from lamina.core.evictions import Borrowers, GrantlessPods, IdleShares, PreemptionRules
 from lamina.core.gpus import Mode
 from lamina.core.grants import ComputePolicy
 from lamina.core.mig_rules import MigRule
@@ -61,6 +61,7 @@ defragmentation: {movesPerHour: 4}
 idleShares: {hours: 8, noticeMinutes: 5, action: evict, namespaces: [lab]}
 borrowers: {seconds: 30, noticeSeconds: 20, namespaces: [lab]}
 grantlessPods: {seconds: 90, exempt: [kube-system]}
+preemption: {delaySeconds: 120, minimumRuntimeMinutes: 30}
 pricing:
   currency: EUR
   gpus: [{model: A100, perHour: 2.5}]
@@ -158,6 +159,7 @@ def test_every_field_takes_effect() -> None:
     assert config.defragmentation.moves_per_hour == 4
     assert config.borrowers == Borrowers(seconds=30, notice_seconds=20, namespaces=("lab",))
     assert config.grantless_pods == GrantlessPods(seconds=90, exempt=("kube-system",))
+    assert config.preemption == PreemptionRules(delay_seconds=120, minimum_runtime_minutes=30)
     assert config.idle_shares == IdleShares(hours=8, notice_minutes=5, action="evict", namespaces=("lab",))
     assert config.pricing == Pricing(
         currency="EUR", gpus=(GpuPrice(model="A100", per_hour=2.5),), memory_percent=60, labels=("team", "team")
@@ -298,6 +300,7 @@ NOWHERE_ELSE = {
     "defragmentation.yaml",
     "idle-shares.yaml",
     "borrowers.yaml",
+    "preemption.yaml",
     "mig-for-claims.yaml",
     "by-claim.yaml",
     "node-selector.yaml",

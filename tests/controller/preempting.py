@@ -9,6 +9,7 @@ from lamina.controller.eviction.victims import PodVictims
 from lamina.controller.gangs.coordinator import GangCoordinator
 from lamina.controller.scheduling.nominated_pods import NominatedPods
 from lamina.controller.scheduling.scheduler import FilterResult
+from lamina.ledger.pods import ParsedPod
 from lamina.ports.kube import EVENTS, PODS, EventRecorder, Kube, Object
 from tests.controller.binders import Bench
 from tests.worlds.clocks import SettableClock
@@ -51,15 +52,19 @@ class Preempting:
     def filter(self, pod: Object) -> FilterResult:
         parsed = self.bench.parse(pod)
         result = self.nominated.restrict(parsed, self.bench.scheduler.filter(parsed, list(self.nodes)))
-        self.preemption.observe(parsed, result)
-        return result
+        return self._observed(parsed, result)
 
     async def filter_member(self, pod: Object, *nodes: str) -> FilterResult:
         """The same for a pod that may belong to a group; kube-scheduler offers these nodes, or all."""
         parsed = self.bench.parse(pod)
         result = self.nominated.restrict(parsed, self.bench.scheduler.filter(parsed, list(nodes or self.nodes)))
-        result = await self.gangs.restrict(parsed, result)
-        self.preemption.observe(parsed, result)
+        return self._observed(parsed, await self.gangs.restrict(parsed, result))
+
+    def _observed(self, pod: ParsedPod, result: FilterResult) -> FilterResult:
+        """The answer, which the controller remembers."""
+        cause = "" if result.fitting else "it fits nowhere"
+        self.bench.context.pending.observe_try(pod, cause, self.bench.clock.monotonic())
+        self.preemption.observe(pod, result)
         return result
 
     async def refused(self, pod: Object, after_s: float = SETTLED_S) -> None:

@@ -33,7 +33,7 @@ from lamina.core.config_fields import (
 )
 from lamina.core.device_fields import Mig, NativeDevices
 from lamina.core.dialect_fields import Compatibility, Dialects
-from lamina.core.evictions import Borrowers, GrantlessPods, IdleShares
+from lamina.core.evictions import Borrowers, GrantlessPods, IdleShares, PreemptionRules
 from lamina.core.field_types import Group, Switch, doc, must_be
 from lamina.core.gpus import Mode
 from lamina.core.mig_rules import MigRule
@@ -134,6 +134,7 @@ class Config(Group, frozen=True, kw_only=True, dict=True):
     idle_shares: Annotated[IdleShares, doc("Pods that hold GPUs and run nothing on them.")] = IdleShares()
     borrowers: Annotated[Borrowers, doc("Pods whose borrowed memory neighbors need.")] = Borrowers()
     grantless_pods: Annotated[GrantlessPods, doc("Pods that have tickets without a grant.")] = GrantlessPods()
+    preemption: Annotated[PreemptionRules, doc("Pods that are evicted for more important ones.")] = PreemptionRules()
     pricing: Annotated[Pricing, doc("What GPUs cost, and for whom it is counted.")] = Pricing()
     schedulers: Annotated[Schedulers, doc("The schedulers that use Lamina's extender.")] = Schedulers()
     admission: Annotated[Admission, doc("What admission changes in pods.")] = Admission()

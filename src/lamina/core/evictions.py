@@ -1,4 +1,4 @@
-"""Pods that the controller may evict: those without a grant, idle ones, and borrowers whose memory neighbors need.
+"""Pods that may be evicted: for more important ones, without a grant, idle, or borrowers whose memory neighbors need.
 
 What the configuration says about them, and how an inventory lists them.
 """
@@ -13,6 +13,35 @@ from lamina.core.object_names import includes
 
 NAMED_AFTER_S = 60.0
 """How long a pod is without a grant until it is named."""
+
+
+class PreemptionRules(Group, frozen=True, kw_only=True):
+    """When pods are evicted for one of higher priority, by kube-scheduler or by the controller."""
+
+    delay_seconds: Annotated[
+        Annotated[int, Meta(ge=0, le=86400), must_be("an integer from 0 to 86400")],
+        doc(
+            "Time that a pod or a pod group waits for room before others are evicted for it.",
+            unit="seconds",
+            reason="A pod of higher priority is more important, as kube-scheduler sees it.",
+        ),
+    ] = 0
+    minimum_runtime_minutes: Annotated[
+        Annotated[int, Meta(ge=0, le=43200), must_be("an integer from 0 to 43200")],
+        doc(
+            "Time for which a pod with GPUs runs until it may be evicted for another one.",
+            unit="minutes",
+            reason="Kubernetes evicts pods of lower priority whatever their age.",
+        ),
+    ] = 0
+
+    def delays(self, waited_s: float) -> bool:
+        """Whether a pod that has waited for so long has to wait on, before others are evicted for it."""
+        return self.delay_seconds > 0 and waited_s < self.delay_seconds
+
+    def spares(self, ran_s: float) -> bool:
+        """Whether a pod stays that has run for so long."""
+        return self.minimum_runtime_minutes > 0 and ran_s < 60 * self.minimum_runtime_minutes
 
 
 class GrantlessPods(Group, frozen=True, kw_only=True):

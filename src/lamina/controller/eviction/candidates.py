@@ -6,6 +6,7 @@ from datetime import datetime
 from fractions import Fraction
 from typing import Any, NamedTuple
 
+from lamina.controller.context import Context
 from lamina.core.quantities import parse_quantity
 from lamina.ledger.ledger import Ledger
 from lamina.ledger.pod_stages import Stage
@@ -64,11 +65,42 @@ def may_evict(ledger: Ledger, node: str, pod: Object, priority: int) -> bool:
     return priority_of(pod) < priority and ledger.totals.holds(str(pod["metadata"]["uid"]), node)
 
 
+def spared(context: Context, node: str, pods: Mapping[str, Object]) -> frozenset[str]:
+    """The UIDs of those with GPUs on the node that have not run for `preemption.minimumRuntimeMinutes`."""
+    rules, now_s, totals = context.configuration.value.preemption, context.clock.wall(), context.ledger.totals
+    return frozenset(
+        uid for uid, pod in pods.items() if totals.holds(uid, node) and rules.spares(now_s - started_s(pod))
+    )
+
+
+def must_wait(context: Context, pod: ParsedPod) -> bool:
+    """Whether the pod has waited for room for less than `preemption.delaySeconds`."""
+    return context.configuration.value.preemption.delays(waited_s(context, pod))
+
+
+def waited_s(context: Context, pod: ParsedPod) -> float:
+    """For how long the pod has waited for room, by tries that the controller knows, or else by the pod's condition."""
+    tried, now = context.pending.of(pod.uid), context.now()
+    if tried is not None and tried.refused(now):
+        return now - tried.refused_since
+    for condition in (pod.obj.get("status") or {}).get("conditions") or ():
+        if (condition.get("type"), condition.get("reason")) == ("PodScheduled", "Unschedulable"):
+            return context.clock.wall() - _moment(condition.get("lastTransitionTime"))
+    return 0.0
+
+
 def victim_of(pod: Object) -> Victim:
     """The pod as others are compared with it."""
-    started = (pod.get("status") or {}).get("startTime") or pod["metadata"].get("creationTimestamp")
-    seconds = datetime.fromisoformat(started).timestamp() if started else 0.0
-    return Victim(str(pod["metadata"]["uid"]), priority_of(pod), seconds)
+    return Victim(str(pod["metadata"]["uid"]), priority_of(pod), started_s(pod))
+
+
+def started_s(pod: Object) -> float:
+    """When it started, or was created, in seconds since 1970; 0 where neither is known."""
+    return _moment((pod.get("status") or {}).get("startTime") or pod["metadata"].get("creationTimestamp"))
+
+
+def _moment(time: str | None) -> float:
+    return datetime.fromisoformat(time).timestamp() if time else 0.0
 
 
 def priority_of(pod: Object) -> int:

@@ -8,7 +8,6 @@ planned on a node only if their requests fit what is free there, and if they hav
 import asyncio
 from collections.abc import Mapping, Sequence
 
-from lamina.controller.capacity.cluster_state import ClusterState
 from lamina.controller.context import Context
 from lamina.controller.eviction.candidates import (
     EvictionPlan,
@@ -16,6 +15,8 @@ from lamina.controller.eviction.candidates import (
     leaving,
     list_pods,
     may_evict,
+    must_wait,
+    spared,
     victim_of,
 )
 from lamina.controller.gangs.coordinator import GangCoordinator
@@ -37,6 +38,7 @@ class GroupVictims:
     """Reads the ledger, groups, pods and budgets, and changes nothing."""
 
     def __init__(self, context: Context, gangs: GangCoordinator) -> None:
+        self._context = context
         self._kube = context.kube
         self._cluster_state = context.cluster_state
         self._rules = context.rules
@@ -44,6 +46,8 @@ class GroupVictims:
 
     async def lacking(self, name: GroupName, pod: ParsedPod) -> Lacking | None:
         """What the group of this pod lacks; None where no pod may be evicted for it now. Raises Outside."""
+        if must_wait(self._context, pod):
+            return None
         lacking = await self._gangs.lacking(name, pod)
         if lacking is None or lacking.needed > MAX_MEMBERS or any(each.never_preempts for each in lacking.members):
             return None
@@ -89,7 +93,7 @@ class GroupVictims:
 
     def _rooms(self, lacking: Lacking, pods: Mapping[str, Mapping[str, Object]]) -> dict[str, NodeRoom]:
         priority = min(member.priority for member in lacking.members)
-        return {node: _room(self._cluster_state, node, lacking, there, priority) for node, there in pods.items()}
+        return {node: _room(self._context, node, lacking, there, priority) for node, there in pods.items()}
 
     async def _nodes(self, lacking: Lacking) -> list[str]:
         """Nodes where one of the members would fit if they were empty. Everything else gets its turn meanwhile."""
@@ -113,16 +117,16 @@ def _still_fits(found: Mapping[str, NodeEvictions], rooms: Mapping[str, NodeRoom
     )
 
 
-def _room(
-    cluster_state: ClusterState, node: str, lacking: Lacking, pods: Mapping[str, Object], priority: int
-) -> NodeRoom:
+def _room(context: Context, node: str, lacking: Lacking, pods: Mapping[str, Object], priority: int) -> NodeRoom:
     """`pods` are those of the node. Of these, pods with GPUs and a lower priority may go."""
     members = {member.uid: member for member in lacking.members}
+    cluster_state = context.cluster_state
     gone = leaving(cluster_state.ledger, node, pods)
+    staying = gone | spared(context, node, pods)
     candidates = [
         victim_of(pod)
         for uid, pod in pods.items()
-        if uid not in gone and may_evict(cluster_state.ledger, node, pod, priority)
+        if uid not in staying and may_evict(cluster_state.ledger, node, pod, priority)
     ]
 
     def fits(uids: Sequence[str], evicted: frozenset[str]) -> bool:

@@ -90,7 +90,8 @@ class Preemption:
         if not self._evictor.leading():
             self._refused.clear()
             return
-        ready = [each for each in self._refused.values() if each.since + SETTLED_S <= now]
+        waits_s = max(SETTLED_S, self._context.configuration.value.preemption.delay_seconds)
+        ready = [each for each in self._refused.values() if each.since + waits_s <= now]
         for refused in sorted(ready, key=lambda each: (-each.pod.priority, each.since)):
             self._refused.pop(refused.requester, None)  # the last plan awaited answers; filters went on meanwhile
             if await self._make_room(refused):

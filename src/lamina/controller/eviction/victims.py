@@ -22,7 +22,9 @@ from lamina.controller.eviction.candidates import (
     leaving,
     list_pods,
     may_evict,
+    must_wait,
     priority_of,
+    spared,
     victim_of,
 )
 from lamina.controller.gangs.coordinator import GangCoordinator
@@ -38,10 +40,11 @@ _MAX_SETS = 4000
 
 @dataclass(frozen=True)
 class _Node:
-    """One candidate node: its pods by UID, and the requests that are to fit there."""
+    """One candidate node: its pods by UID, of which `spared` must run on, and the requests that are to fit there."""
 
     name: str
     pods: Mapping[str, Object]
+    spared: frozenset[str]
     requests: list[PodRequest]
     budgets: list[Object]
     cluster_state: ClusterState
@@ -84,6 +87,7 @@ class PodVictims:
     """Reads the ledger, pods and budgets, and changes nothing."""
 
     def __init__(self, context: Context, gangs: GangCoordinator) -> None:
+        self._context = context
         self._kube = context.kube
         self._cluster_state = context.cluster_state
         self._rules = context.rules
@@ -111,7 +115,12 @@ class PodVictims:
         return EvictionPlan([(pod, best.node.name)], {best.node.name: victims})
 
     async def _choices(self, pod: ParsedPod, candidates: Mapping[str, list[str]]) -> dict[str, _Choice]:
-        """By node; none at all where a pod with GPUs fits one of the nodes without an eviction. Raises Outside."""
+        """By node; none at all where a pod with GPUs has to wait, or fits one of the nodes without an eviction.
+
+        Raises Outside.
+        """
+        if must_wait(self._context, pod):
+            return {}
         budgets = (await self._kube.list(DISRUPTION_BUDGETS)).items
         companions = await self._gangs.companions(pod)
         most_sets = _MAX_SETS // max(1, len(candidates))
@@ -122,7 +131,7 @@ class PodVictims:
             if others is None:
                 continue
             requests = [] if pod.request is None else [self._rules.bounded(pod, pod.request), *others]
-            node = _Node(name, pods, requests, budgets, self._cluster_state)
+            node = _Node(name, pods, spared(self._context, name, pods), requests, budgets, self._cluster_state)
             choice = self._victims(pod, node, candidates[name], most_sets)
             if choice is not None:
                 helpful[name] = choice
@@ -136,7 +145,7 @@ class PodVictims:
             return None  # a pod is gone meanwhile: kube-scheduler will try again
         terminating = leaving(self._cluster_state.ledger, node.name, node.pods)
         chosen: frozenset[str] | None = frozenset(named)
-        if not node.fits(pod, terminating | frozenset(named)):
+        if node.spared.intersection(named) or not node.fits(pod, terminating | frozenset(named)):
             chosen = self._choose(pod, node, named, terminating, most_sets)
         return None if chosen is None else _Choice(node, chosen)
 
@@ -146,10 +155,13 @@ class PodVictims:
         """The cheapest victims that let the requests fit, or None where no eviction helps."""
         ledger, priority = self._cluster_state.ledger, priority_of(pod.obj)
         required = frozenset(uid for uid in named if not exchangeable(pod.obj, node.pods[uid]))
+        if required & node.spared:
+            return None
         candidates = [
             victim_of(obj)
             for uid, obj in node.pods.items()
-            if uid not in terminating | required and (uid in named or may_evict(ledger, node.name, obj, priority))
+            if uid not in terminating | required | node.spared
+            and (uid in named or may_evict(ledger, node.name, obj, priority))
         ]
         owed = freed_by(node.pods[uid] for uid in frozenset(named) - required)
 
