@@ -7,6 +7,7 @@ from typing import Any
 import pytest
 
 from lamina.dialects.groups import GROUP_LABEL
+from lamina.dialects.workload_groups import MIN_MEMBERS
 from lamina.ports.kube import PLUGIN_POD_GROUPS, RESOURCE_QUOTAS, Object
 from tests.cli.commands import Commands, Ended
 from tests.worlds.clusters import cluster, container, inventory, pod
@@ -61,6 +62,30 @@ async def test_a_group_that_fits_in_part_holds_nothing(ask: Asked) -> None:
         "  To change that on b: wait until 4640 MiB more are free on a GPU of the node.",
         "Pod last fits now on a GPU 0.",
     ]
+
+
+@pytest.mark.parametrize(
+    ("spec", "annotations", "together"),
+    [
+        ({"completionMode": "Indexed", "parallelism": 3, "completions": 3}, {}, True),
+        ({"completionMode": "Indexed", "parallelism": 3, "completions": 4}, {}, False),
+        ({"completionMode": "Indexed", "parallelism": 3, "completions": 3}, {MIN_MEMBERS: "0"}, False),
+        ({"completionMode": "Indexed", "parallelism": 3, "completions": 3}, {MIN_MEMBERS: "2"}, False),
+        ({"parallelism": 3, "completions": 3}, {}, False),
+        ({"parallelism": 3, "completions": 3}, {MIN_MEMBERS: "3"}, True),
+    ],
+)
+async def test_the_pods_of_a_job_that_run_together_are_tried_together(
+    ask: Asked, spec: dict[str, Any], annotations: dict[str, str], together: bool
+) -> None:
+    template = {"metadata": {"annotations": annotations}, "spec": {"containers": [container("main", gpumem=10000)]}}
+    meta = {"name": "train"}
+    job = {"apiVersion": "batch/v1", "kind": "Job", "metadata": meta, "spec": {**spec, "template": template}}
+    ended = await ask(job)
+    assert ended.code == 1
+    alone = ended.output.splitlines()[0].startswith("2 of 3 pods of Job train fit now: ")
+    assert alone is not together
+    assert together == ended.output.startswith("Job default/train is placed completely or not at all: 3 members must ")
 
 
 async def test_members_beyond_the_minimum_go_where_they_fit(ask: Asked) -> None:

@@ -10,6 +10,7 @@ import pytest
 from lamina.controller.gangs import coordinator, records
 from lamina.dialects.containers import quote
 from lamina.dialects.groups import GROUP_ANNOTATION, GROUP_APIS, GROUP_LABEL, KUBERNETES
+from lamina.dialects.workload_groups import MIN_MEMBERS
 from lamina.ledger.holds import Hold
 from lamina.ledger.ledger import DoesNotFit
 from lamina.ports.clock import FakeClock
@@ -20,6 +21,7 @@ from tests.controller.cluster import RunningController, running
 from tests.controller.pod_groups import answer, group, member
 from tests.waiting import until
 from tests.worlds.objects import admitted_pod, gpus
+from tests.worlds.workload_pods import RESOURCES, SPECS, metadata_of
 
 NODES = ("node-0", "node-1")
 
@@ -72,6 +74,63 @@ async def test_a_group_is_bound_together(cluster: RunningController, api: str) -
     assert await bound(cluster) == {"a-0", "a-1"}
     late = await cluster.make(member("a", 2, api=api, memory=1000))
     assert await tried(cluster, late) == "", "beyond the minimum a member goes where it fits"
+
+
+async def members_of(
+    cluster: RunningController, kind: str, count: int = 3, memory: int = 20000, **annotations: Any
+) -> list[Object]:
+    """Pods of a workload. Two of 20000 MiB go on the nodes together."""
+    pods = []
+    for number in range(count):
+        pod = admitted_pod(f"w-{number}", gpumem=memory)
+        made = metadata_of(kind, "w", number)
+        made["annotations"] = made.get("annotations", {}) | annotations
+        pod["metadata"] |= made
+        pods.append(await cluster.make(pod))
+    return pods
+
+
+async def make_workload(cluster: RunningController, kind: str) -> None:
+    body = {"metadata": {"name": "w", "namespace": "default"}, "spec": SPECS[kind]}
+    await cluster.kube.create(RESOURCES[kind], body)
+
+
+@pytest.mark.parametrize("kind", SPECS)
+async def test_the_pods_of_a_workload_are_bound_together(cluster: RunningController, kind: str) -> None:
+    await make_workload(cluster, kind)
+    pods = await members_of(cluster, kind, memory=10000)
+    assert await scheduled(cluster, *pods) == ["", "", ""]
+    assert await bound(cluster) == {"w-0", "w-1", "w-2"}
+
+
+@pytest.mark.parametrize("kind", SPECS)
+async def test_the_pods_of_a_workload_that_do_not_fit_together_wait(cluster: RunningController, kind: str) -> None:
+    await make_workload(cluster, kind)
+    pods = await members_of(cluster, kind)
+    part = " (0)" if kind == "LeaderWorkerSet" else ""
+    assert await tried(cluster, pods[0]) == (
+        f"{kind} default/w{part} is placed completely or not at all: 3 members must be placed at once, but only 2 can "
+        "be placed now"
+    )
+
+
+@pytest.mark.parametrize("kind", SPECS)
+async def test_the_pods_of_a_workload_that_is_gone_are_placed_one_by_one(cluster: RunningController, kind: str) -> None:
+    pods = await members_of(cluster, kind)
+    assert [await tried(cluster, pod) for pod in pods[:2]] == ["", ""]
+
+
+async def test_an_annotation_says_how_many_pods_of_a_workload_run_together(cluster: RunningController) -> None:
+    await make_workload(cluster, "Job")
+    assert await scheduled(cluster, *await members_of(cluster, "Job", 2, **{MIN_MEMBERS: "2"})) == ["", ""]
+
+
+@pytest.mark.parametrize("said", ["-1", "two", "1001", "1.5", "99999999999999999999", "\N{SUPERSCRIPT TWO}"])
+async def test_an_annotation_that_says_no_number_is_refused(cluster: RunningController, said: str) -> None:
+    [pod] = await members_of(cluster, "Job", 1, **{MIN_MEMBERS: said})
+    assert (await tried(cluster, pod)).startswith(
+        f"Job default/w: annotation {MIN_MEMBERS} must be an integer from 0 to 1000, got "
+    )
 
 
 async def test_a_group_that_does_not_fit_whole_holds_nothing_and_says_why(cluster: RunningController) -> None:

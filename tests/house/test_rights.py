@@ -43,13 +43,15 @@ from tests.operations.dashboard.viewers import ViewersKube
 from tests.waiting import until
 from tests.worlds.clocks import JumpingClock
 from tests.worlds.objects import admitted_pod, gpus, inventory_object
+from tests.worlds.workload_pods import SPECS, metadata_of
 
-MEMBERS: tuple[tuple[dict[str, str], dict[str, str], dict[str, Any]], ...] = (
-    ({GROUP_LABEL: "g"}, {}, {}),
-    ({}, {GROUP_ANNOTATION: "g"}, {}),
-    ({}, {}, {"schedulingGroup": {"podGroupName": "g"}}),
+MEMBERS: tuple[tuple[dict[str, Any], dict[str, Any]], ...] = (
+    ({"labels": {GROUP_LABEL: "g"}}, {}),
+    ({"annotations": {GROUP_ANNOTATION: "g"}}, {}),
+    ({}, {"schedulingGroup": {"podGroupName": "g"}}),
+    *((metadata_of(kind, "g", 0), {}) for kind in SPECS),
 )
-"""Labels, annotations and a part of the spec of members of each kind of pod group."""
+"""A part of the metadata and of the spec of members of each kind of group."""
 RESOURCE_SLICE = {
     "metadata": {"name": "n-gpu.nvidia.com-0"},
     "spec": {"driver": "gpu.nvidia.com", "nodeName": "n", "pool": {"name": "n", "generation": 1}},
@@ -145,9 +147,9 @@ async def test_the_control_part(tmp_path: Path) -> None:
         big = await kube.create(PODS, admitted_pod("q", gpumem=99999))
         await made.scheduler.filter(big, "node-0")
         await made.scheduler.ask("preempt", {"pod": big, "nodenametometavictims": {"node-0": {"pods": []}}})
-        for number, (labels, annotations, spec) in enumerate(MEMBERS):
+        for number, (metadata, spec) in enumerate(MEMBERS):
             small = admitted_pod(f"of-group-{number}", gpumem=1000)
-            small["metadata"] |= {"labels": labels, "annotations": annotations}
+            small["metadata"] |= metadata
             small["spec"] |= spec
             await made.scheduler.filter(await kube.create(PODS, small), "node-0")
         body = {"metadata": {"name": "q", "namespace": "default"}, "spec": {"hard": {"limits.nvidia.com/gpumem": 1}}}
@@ -232,11 +234,8 @@ async def test_people_who_look_at_pods_with_claims() -> None:
 
 async def test_people_who_ask_where_pod_groups_fit() -> None:
     noted = Noted("groups", FakeKube())
-    pods = [
-        {"metadata": {"namespace": "default", "labels": labels, "annotations": annotations}, "spec": spec}
-        for labels, annotations, spec in MEMBERS
-    ]
-    await read_needed(noted, [PodTemplate("Pod p", pod, 1) for pod in pods], {})
+    pods = [{"metadata": {"namespace": "default", **metadata}, "spec": spec} for metadata, spec in MEMBERS]
+    await read_needed(noted, [PodTemplate("Pod p", pod, 1) for pod in pods], {}, DEFAULT)
     assert noted.asked == rights("groups")
 
 
@@ -280,9 +279,9 @@ def as_a_reader(part: str) -> set[tuple[str, str, str]]:
 
 async def add_members(kube: FakeKube) -> None:
     """A pod that waits of each kind of group."""
-    for number, (labels, annotations, spec) in enumerate(MEMBERS):
+    for number, (metadata, spec) in enumerate(MEMBERS):
         waits = admitted_pod(f"of-group-{number}", gpumem=1000)
-        waits["metadata"] |= {"labels": labels, "annotations": annotations}
+        waits["metadata"] |= metadata
         await kube.create(PODS, waits | {"spec": waits["spec"] | spec})
 
 

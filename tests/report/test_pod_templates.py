@@ -37,7 +37,9 @@ def workload(kind: str, **spec: Any) -> dict[str, Any]:
 def test_workloads_have_as_many_pods_as_run_at_the_same_time(kind: str, spec: dict[str, Any], count: int) -> None:
     [found] = templates(workload(kind, **spec))
     assert (found.title, found.number) == (f"{kind} web", count)
-    assert found.pod["metadata"] == {"name": "web", "namespace": "team"} and found.pod["spec"] == POD
+    metadata = found.pod["metadata"]
+    assert (metadata["name"], metadata["namespace"], found.pod["spec"]) == ("web", "team", POD)
+    assert [each["name"] for each in metadata["ownerReferences"]] == ["web"]
 
 
 def test_a_cron_job_has_the_pods_of_its_job() -> None:

@@ -12,6 +12,7 @@ from lamina.report.reasons import waiting_because
 from lamina.report.waiting_groups import read_waiting
 from tests.report.lines import why
 from tests.worlds.clusters import cluster, container, grant, inventory, pod
+from tests.worlds.workload_pods import RESOURCES, SPECS, metadata_of
 
 LACKS = (
     "pod group default/g is placed completely or not at all: 3 members must be placed at once, but only 2 can be "
@@ -48,6 +49,20 @@ TWO_NODES = (inventory("n0"), inventory("n1"))
 
 async def test_a_member_without_places_for_the_others_waits_for_them() -> None:
     assert await lines_of("a", 3, *TWO_NODES, *THREE) == [f"a is pending: {LACKS}."]
+
+
+@pytest.mark.parametrize("kind", SPECS)
+async def test_a_pod_of_a_workload_waits_for_the_others_as_well(kind: str) -> None:
+    pods = [pod(f"w-{number}", container(gpu=1, gpumem=10000)) for number in range(3)]
+    for number, each in enumerate(pods):
+        each["metadata"] |= metadata_of(kind, "w", number)
+    kube = await cluster(*TWO_NODES, *pods)
+    await kube.create(RESOURCES[kind], {"metadata": {"name": "w", "namespace": "default"}, "spec": SPECS[kind]})
+    view = await cluster_reader.read(kube, groups=True)
+    lacks = LACKS.partition(" is placed ")[2]
+    for each in pods:
+        part = " (0)" if kind == "LeaderWorkerSet" else ""
+        assert waiting_because(view, each) == f"{kind} default/w{part} is placed {lacks}"
 
 
 @pytest.mark.parametrize(("minimum", "more"), [(2, ()), (3, (inventory("n2"),))])

@@ -112,6 +112,7 @@ SEEN = {
     "preemption/high": shows({"Pending": 1, "Running": 6}),
     "gang/definition": Seen(),
     "gang/two-groups": shows({"Pending": 2, "Running": 2}),
+    "gang/indexed-jobs": shows({"Pending": 2, "Running": 2}, ("lamina pods", "needs 20000 MiB")),
     "nvidia/time-slicing": Seen(devices={"nvidia.com/gpu": "8"}),
     "nvidia/counting": shows({"Pending": 1, "Running": 8}),
     "nvidia/mps": Seen(devices={"nvidia.com/gpu.shared": "20"}),

@@ -51,7 +51,8 @@ def fits(
     claims = claim_manifests(text, where, chosen)
 
     async def read(kube: Kube) -> tuple[ClusterView, dict[GroupName, int | str]]:
-        return await cluster_reader.read(kube, hosts=True, claims=True), await read_needed(kube, templates, groups)
+        cluster = await cluster_reader.read(kube, hosts=True, claims=True)
+        return cluster, await read_needed(kube, templates, groups, cluster.config)
 
     cluster, needed = with_installation(choice, read)
     warn_of_refused_configuration(cluster)

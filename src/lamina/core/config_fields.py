@@ -15,6 +15,7 @@ from lamina.core.field_types import (
     FailurePolicy,
     GpuPolicy,
     Group,
+    GroupKinds,
     Labels,
     Limit,
     LogLevel,
@@ -153,6 +154,15 @@ class Placement(Group, frozen=True, kw_only=True):
             reason="It places the most requests on the same GPUs; `binpack` is HAMi's default.",
         ),
     ] = PACKING
+    groups: Annotated[
+        GroupKinds,
+        doc(
+            "Workloads whose pods get their GPUs together or not at all, without a PodGroup. Of Jobs, these are the "
+            "indexed ones with as many completions as parallelism. The annotation `lamina.dev/group-min-members` of "
+            "pods counts in any case.",
+            reason="Their pods work together, and a part of them would hold GPUs and wait.",
+        ),
+    ] = ("JobSet", "LeaderWorkerSet", "RayCluster", "PyTorchJob", "Job")
     gpu_policy: Annotated[
         GpuPolicy,
         doc(

@@ -68,6 +68,10 @@ Modes = Annotated[
     must_be("a list of quota, mps and mig, the preferred mode first"),
 ]
 ComputePolicy = Annotated[Literal["none", "cap", "weight"], must_be("none, cap or weight")]
+GroupKinds = Annotated[
+    tuple[Literal["JobSet", "LeaderWorkerSet", "RayCluster", "PyTorchJob", "Job"], ...],
+    must_be("a list of JobSet, LeaderWorkerSet, RayCluster, PyTorchJob and Job"),
+]
 MemoryEnforcer = Annotated[Literal["auto", "driver", "facade"], must_be("auto, driver or facade")]
 FailurePolicy = Annotated[Literal["Ignore", "Fail"], must_be("Ignore or Fail")]
 ByClaimRule = Annotated[Literal["never", "asked", "always"], must_be("never, asked or always")]

@@ -9,6 +9,7 @@ before stays cordoned, any other is uncordoned whatever happens.
 import contextlib
 from collections.abc import AsyncIterator, Iterable, Iterator, Mapping, Sequence
 
+from lamina.configuration import Config
 from lamina.core.grants import Grant
 from lamina.core.ledger import taken_by
 from lamina.core.objects import read_inventory
@@ -62,7 +63,7 @@ class DefragRun:
     async def run(self, cluster: ClusterView, steps: Sequence[DefragStep]) -> AsyncIterator[str]:
         """Move pods of the cluster, and yield a line for each thing done. Raises Outside where the plan is aborted."""
         index = {gpu.uuid: gpu.index for inventory in cluster.inventories.values() for gpu in inventory.gpus}
-        holders = list(_replaceable(cluster.pods, cluster.grants))
+        holders = list(_replaceable(cluster.pods, cluster.grants, cluster.config))
         for step in steps:
             async with self._cordoned(step):
                 for batch in batches(step, holders):
@@ -105,7 +106,7 @@ class DefragRun:
     async def _move(self, step: DefragStep, batch: Batch) -> None:
         """Evict the batch and wait for what takes its place. Raises Outside."""
         cluster = await read(self._kube)
-        before = list(_replaceable(cluster.pods, cluster.grants))
+        before = list(_replaceable(cluster.pods, cluster.grants, cluster.config))
         if reason := changed(batch, before) or _without_place(batch, cluster):
             raise _aborted(reason)
         pods = _objects(batch, cluster)
@@ -120,24 +121,26 @@ class DefragRun:
         known, started = {obj["metadata"]["uid"] for obj in cluster.pods}, self._clock.monotonic()
         while True:
             waited = self._clock.monotonic() - started
-            found = outcome(batch, await self._now(batch), known, waited_s=waited, patience_s=self._patience_s)
+            found = outcome(
+                batch, await self._now(batch, cluster.config), known, waited_s=waited, patience_s=self._patience_s
+            )
             if found.state is BatchState.FAILED:
                 raise _aborted(found.reason)
             if found.state is BatchState.DONE:
                 return
             await self._clock.sleep(_EVERY_S)
 
-    async def _now(self, batch: Batch) -> list[MovedPod]:
+    async def _now(self, batch: Batch, config: Config) -> list[MovedPod]:
         """The pods in the namespaces of the batch as they are now."""
         found: list[MovedPod] = []
         for namespace in sorted({pod.namespace for pod in batch.pods}):
             pods = (await self._kube.list(PODS, namespace=namespace)).items
             grants = readable(grant_record, (await self._kube.list(GRANTS, namespace=namespace)).items)
-            found += _replaceable(pods, {record.grant.pod_uid: record.grant for record in grants})
+            found += _replaceable(pods, {record.grant.pod_uid: record.grant for record in grants}, config)
         return found
 
 
-def _replaceable(pods: Iterable[Object], grants: Mapping[str, Grant]) -> Iterator[MovedPod]:
+def _replaceable(pods: Iterable[Object], grants: Mapping[str, Grant], config: Config) -> Iterator[MovedPod]:
     """The pods that a controller replaces when they are evicted. `grants` are by the UID of their pod."""
     for pod in pods:
         meta = pod["metadata"]
@@ -151,7 +154,7 @@ def _replaceable(pods: Iterable[Object], grants: Mapping[str, Grant]) -> Iterato
                 owner=owner,
                 gpus=frozenset(taken_by(grant.containers)) if grant is not None else frozenset(),
                 running=(pod.get("status") or {}).get("phase") == "Running",
-                group=str(group_of(pod) or ""),
+                group=str(group_of(pod, config) or ""),
             )
 
 

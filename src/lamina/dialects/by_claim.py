@@ -10,7 +10,7 @@ from typing import Any
 from lamina.core.config import Config
 from lamina.core.requests import PodRequest
 from lamina.dialects.containers import ContainerManifest, read_containers
-from lamina.dialects.groups import group_of
+from lamina.dialects.groups import named_group
 from lamina.dialects.patches import PatchOperation, add_metadata, remove_resource
 from lamina.dialects.registry import name_index, resource_names
 from lamina.dra.generated import GeneratedClaim, generated_claim
@@ -38,7 +38,7 @@ def claim_for(pod: Mapping[str, Any], request: PodRequest, config: Config) -> Ge
             raise BadInput(f"annotation {ASKED}: this cluster makes no claims for pods; remove the annotation")
         return ""
     try:
-        if group := group_of(pod):
+        if group := named_group(pod):
             raise BadInput(f"a ResourceClaim cannot express the pod group {group.name}")
         if any(each.get("name") == ENTRY for each in pod["spec"].get("resourceClaims") or ()):
             raise BadInput(f"the pod has a claim with the name {ENTRY} already; rename it")

@@ -44,7 +44,16 @@ MIG_LIST = (
 REFUSALS = (Rule("events", "list", why="when a pod was refused GPU memory; left out without it"),)
 GROUPS = tuple(
     Rule(resource, "get", why="of pods that belong to one")
-    for resource in ("podgroups.scheduling.k8s.io", "podgroups.scheduling.x-k8s.io", "podgroups.scheduling.volcano.sh")
+    for resource in (
+        "podgroups.scheduling.k8s.io",
+        "podgroups.scheduling.x-k8s.io",
+        "podgroups.scheduling.volcano.sh",
+        "jobsets.jobset.x-k8s.io",
+        "leaderworkersets.leaderworkerset.x-k8s.io",
+        "rayclusters.ray.io",
+        "pytorchjobs.kubeflow.org",
+        "jobs.batch",
+    )
 )
 GROUPS_IF_POSSIBLE = tuple(
     Rule(rule.resource, rule.verbs, why="what groups lack whose pods wait; left out without it") for rule in GROUPS

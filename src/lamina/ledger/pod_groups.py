@@ -1,20 +1,41 @@
-"""A pod group as the cluster describes it: how many members it needs, how long it may take, and which pods they are."""
+"""A group as the cluster describes it: how many members it needs, how long it may take, and which pods they are."""
 
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
 from msgspec import Struct
 
+from lamina.dialects.containers import quote
 from lamina.dialects.groups import KUBERNETES, SCHEDULER_PLUGINS, VOLCANO, GroupName
+from lamina.dialects.workload_groups import MIN_MEMBERS, WORKLOADS
 from lamina.errors import BadInput
 from lamina.ledger.group_members import Members
 from lamina.ledger.pods import ParsedPod
-from lamina.ports.kube import KUBERNETES_POD_GROUPS, PLUGIN_POD_GROUPS, VOLCANO_POD_GROUPS, Kube, NotFound
+from lamina.ports.kube import (
+    JOB_SETS,
+    JOBS,
+    KUBERNETES_POD_GROUPS,
+    LEADER_WORKER_SETS,
+    PLUGIN_POD_GROUPS,
+    PYTORCH_JOBS,
+    RAY_CLUSTERS,
+    VOLCANO_POD_GROUPS,
+    Kube,
+    NotFound,
+)
 
 MAX_MEMBERS = 1000
 """The most members that a group may need."""
-_RESOURCES = {KUBERNETES: KUBERNETES_POD_GROUPS, SCHEDULER_PLUGINS: PLUGIN_POD_GROUPS, VOLCANO: VOLCANO_POD_GROUPS}
-_SHOWN_ABSENT = 3
+_POD_GROUPS = {KUBERNETES: KUBERNETES_POD_GROUPS, SCHEDULER_PLUGINS: PLUGIN_POD_GROUPS, VOLCANO: VOLCANO_POD_GROUPS}
+_WORKLOADS = {
+    "JobSet": JOB_SETS,
+    "LeaderWorkerSet": LEADER_WORKER_SETS,
+    "RayCluster": RAY_CLUSTERS,
+    "PyTorchJob": PYTORCH_JOBS,
+    "Job": JOBS,
+}
+_COUNTS = {workload.kind: workload.count for workload in WORKLOADS}
+_SHOWN_ABSENT, _DIGITS = 3, 10
 
 
 class PodGroup(Struct, frozen=True, eq=False):
@@ -38,16 +59,28 @@ class PodGroup(Struct, frozen=True, eq=False):
 
 
 async def read_spec(kube: Kube, name: GroupName) -> Mapping[str, Any]:
-    """What the PodGroup requests. Raises BadInput where there is no such group; Outside."""
-    resource = _RESOURCES[name.api]
+    """What the PodGroup or the workload says; nothing for a workload that is gone, whose pods are placed one by one.
+
+    Raises BadInput where there is no such PodGroup; Outside.
+    """
+    if name.said:
+        return {}
+    resource = _WORKLOADS[name.kind] if name.kind else _POD_GROUPS[name.api]
     try:
         return (await kube.get(resource, name.name, namespace=name.namespace)).get("spec") or {}
     except NotFound as error:
+        if name.kind:
+            return {}
         raise BadInput(f"{name} ({resource.api_version}) does not exist") from error
 
 
 def members_needed(name: GroupName, spec: Mapping[str, Any]) -> int:
-    """How many members of the group must run together; 0 where each is placed alone. Raises BadInput."""
+    """How many members of the group must run together; 0 where each is placed alone. Raises BadInput.
+
+    Workloads of more than MAX_MEMBERS are no groups, as they would never be placed.
+    """
+    if name.kind:
+        return _needed_by_workload(name, spec)
     field, minimum = "minMember", spec.get("minMember")
     if name.api == KUBERNETES:
         policy = spec.get("schedulingPolicy")
@@ -59,6 +92,21 @@ def members_needed(name: GroupName, spec: Mapping[str, Any]) -> int:
     if not isinstance(minimum, int) or isinstance(minimum, bool) or not 1 <= minimum <= MAX_MEMBERS:
         raise BadInput(f"{name}: {field} must be an integer from 1 to {MAX_MEMBERS}, got {minimum!r}")
     return minimum
+
+
+def _needed_by_workload(name: GroupName, spec: Mapping[str, Any]) -> int:
+    if name.said:
+        number = int(name.said) if name.said.isascii() and name.said.isdigit() and len(name.said) < _DIGITS else -1
+        if not 0 <= number <= MAX_MEMBERS:
+            raise BadInput(
+                f"{name}: annotation {MIN_MEMBERS} must be an integer from 0 to {MAX_MEMBERS}, got {quote(name.said)}"
+            )
+        return number
+    try:
+        needed = _COUNTS[name.kind](spec) if spec else 0
+    except ValueError as problem:
+        raise BadInput(f"{name}: {problem}") from problem
+    return needed if needed <= MAX_MEMBERS else 0
 
 
 def size_order(pod: ParsedPod) -> tuple[int, int, int]:

@@ -140,8 +140,8 @@ class ParsedPod:
 
     @cached_property
     def group(self) -> GroupName | None:
-        """The pod group that the pod belongs to."""
-        return group_of(self.obj)
+        """The group that the pod belongs to."""
+        return group_of(self.obj, self.config)
 
 
 def parse_pod(obj: Object, config: Config) -> ParsedPod:

@@ -237,7 +237,9 @@ class ClusterView:
             each._replace(room=msgspec.structs.replace(each.room, gpu=indices.get(each.room.gpu, each.room.gpu)))
             for each in self.holds
         ]
-        return tuple(hold_lines(shown, {pod["metadata"]["uid"]: pod for pod in self.pods}))
+        held = {each.room.pod_uid for each in shown}
+        groups = {uid: self.parse(pod).group for pod in self.pods if (uid := pod["metadata"]["uid"]) in held}
+        return tuple(hold_lines(shown, groups))
 
     @cached_property
     def claim_lines(self) -> tuple[str, ...]:

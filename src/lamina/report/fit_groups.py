@@ -3,6 +3,7 @@
 from collections.abc import Iterable, Mapping
 from typing import NamedTuple
 
+from lamina.configuration import Config
 from lamina.dialects.groups import GroupName, group_of
 from lamina.ledger.group_members import Members
 from lamina.ledger.pod_groups import size_order, too_few_members, too_few_places
@@ -21,14 +22,14 @@ class Member(NamedTuple):
 
 
 async def read_needed(
-    kube: Kube, templates: Iterable[PodTemplate], written: Mapping[GroupName, int]
+    kube: Kube, templates: Iterable[PodTemplate], written: Mapping[GroupName, int], config: Config
 ) -> dict[GroupName, int | str]:
     """How many members the groups of the pods need, or why that is not known. `written` is what the manifest says.
 
     Raises BadInput for a name that no group can have; Outside.
     """
     needed: dict[GroupName, int | str] = dict(written)
-    for name in {group_of(template.pod) for template in templates}:
+    for name in {group_of(template.pod, config) for template in templates}:
         if name is not None and name not in needed:
             name.check()
             needed[name] = await needed_members(kube, name)
@@ -48,7 +49,7 @@ class GroupTrial(NamedTuple):
     @classmethod
     def of(cls, cluster: ClusterView, name: GroupName, needed: int) -> "GroupTrial":
         """With the pods of the group in the cluster."""
-        members = Members.of(cluster.parse(obj) for obj in cluster.pods if group_of(obj) == name)
+        members = Members.of(pod for pod in map(cluster.parse, cluster.pods) if pod.group == name)
         waiting = tuple(Member(pod, PodTemplate(f"Pod {pod.name}", pod.obj, 1)) for pod in members.waiting)
         return cls(name, members.needed(needed), len(members.bound), waiting, members.absent)
 

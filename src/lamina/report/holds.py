@@ -10,7 +10,7 @@ import msgspec
 
 from lamina.core.inventory_status import HeldRoom
 from lamina.core.ledger import Taken, beyond
-from lamina.dialects.groups import group_of
+from lamina.dialects.groups import GroupName
 from lamina.ledger.holds import Hold, Why
 from lamina.ledger.ledger import DoesNotFit, Ledger
 from lamina.ports.kube import Object
@@ -54,11 +54,11 @@ def count_holds(ledger: Ledger, holds: Iterable[RoomOfNode], leaving: Set[str]) 
             ledger.hold(Hold(uid, rooms[0].namespace, rooms[0].pod, node, taken, math.inf, why))
 
 
-def hold_lines(holds: Iterable[RoomOfNode], pods: Mapping[str, Object]) -> Iterator[str]:
-    """A line for each GPU and pod or group for which room is held. `pods` are by UID."""
+def hold_lines(holds: Iterable[RoomOfNode], groups: Mapping[str, GroupName | None]) -> Iterator[str]:
+    """A line for each GPU and pod or group for which room is held. `groups` are by the UID of the pod."""
     sums: dict[tuple[str, str, str], tuple[int, float]] = {}
     for node, room in holds:
-        group = group_of(pods[room.pod_uid]) if room.pod_uid in pods else None
+        group = groups.get(room.pod_uid)
         owner = str(group) if group else f"pod {room.namespace}/{room.pod}"
         key = node, room.gpu, f"{owner}, for which pods are evicted," if room.nominated else owner
         memory_mib, until = sums.get(key, (0, 0))

@@ -6,6 +6,7 @@ from typing import Any, NamedTuple
 from lamina.configuration.yaml_documents import load_documents
 from lamina.dialects import check_pod, check_workload, find_template
 from lamina.dialects.groups import GROUP_APIS, GroupName
+from lamina.dialects.workload_groups import metadata_of_owned
 from lamina.errors import BadInput
 from lamina.ledger.pod_groups import members_needed
 from lamina.ports.kube import Object
@@ -40,16 +41,18 @@ def templates_of(objects: Iterable[Mapping[str, Any]], where: str, namespace: st
 
 
 def pod_groups(text: str, where: str, namespace: str) -> dict[GroupName, int]:
-    """How many members the PodGroups of the documents need. Raises BadInput."""
+    """How many members the PodGroups and the Jobs of the documents need. Raises BadInput."""
     found: dict[GroupName, int] = {}
     for obj in (obj for document in load_documents(text, where) for obj in _objects(document, where)):
         api = str(obj.get("apiVersion")).partition("/")[0]
-        if obj["kind"] != "PodGroup" or api not in GROUP_APIS:
+        is_job = (api, obj["kind"]) == ("batch", "Job")
+        if not is_job and (obj["kind"] != "PodGroup" or api not in GROUP_APIS):
             continue
         meta, spec = obj.get("metadata"), obj.get("spec")
         if not isinstance(meta, dict) or not isinstance(spec, dict):
-            raise BadInput(f"{where}: a PodGroup needs metadata and a spec")
-        name = GroupName(api, str(meta.get("namespace") or namespace), str(meta.get("name") or ""))
+            raise BadInput(f"{where}: a {obj['kind']} needs metadata and a spec")
+        kind = "Job" if is_job else ""
+        name = GroupName(api, str(meta.get("namespace") or namespace), str(meta.get("name") or ""), kind)
         name.check()
         found[name] = members_needed(name, spec)
     return found
@@ -92,6 +95,8 @@ def _templates(obj: Mapping[str, Any], where: str, namespace: str) -> Iterator[P
         template, count = (obj, 1) if kind == "Pod" else _of_workload(obj)
         pod = {**template, "metadata": {**(template.get("metadata") or {}), "name": name}}
         pod["metadata"]["namespace"] = str(meta.get("namespace") or namespace)
+        if kind != "Pod":
+            pod["metadata"] |= metadata_of_owned(pod["metadata"], obj, name)
         check_pod(pod)
     except BadInput as problem:
         raise BadInput(f"{where}, {title}: {problem}") from problem

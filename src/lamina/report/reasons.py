@@ -4,7 +4,6 @@ from collections.abc import Iterator
 from enum import StrEnum
 
 from lamina.core.ledger import taken_by
-from lamina.dialects.groups import group_of
 from lamina.placement import Explanation
 from lamina.ports.kube import Object
 from lamina.report.cluster_use import ClusterUse
@@ -155,7 +154,7 @@ def _unplaced(cluster: ClusterView, pod: Object, explanation: Explanation | None
         return
     if explanation.fitting:
         known = "with" if cluster.groups.knows(cluster.parse(pod)) else "without"
-        alone = "" if group_of(pod) is None else f" {known} the rest of its group"
+        alone = "" if cluster.parse(pod).group is None else f" {known} the rest of its group"
         only = "" if cluster.hosts is not None else ", as far as GPUs are concerned"
         if cluster.claims.of(pod) and not cluster.claims.is_certain(pod):
             only = f"{only}, if kube-scheduler finds devices for its claims, which is not known here"

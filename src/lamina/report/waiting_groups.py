@@ -5,6 +5,7 @@ import contextlib
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from functools import cached_property
 
+from lamina.configuration import DEFAULT
 from lamina.dialects.groups import GroupName, group_of
 from lamina.errors import BadInput
 from lamina.group_plans import GroupPlanner, Kind, NoPlan, PlanBasis, kind_of
@@ -29,7 +30,10 @@ async def needed_members(kube: Kube, name: GroupName) -> int | str:
 
 
 async def read_waiting(kube: Kube, pods: Iterable[Object]) -> Needed:
-    """What the groups need of which one of these pods waits. Raises Outside."""
+    """What the groups need of which one of these pods waits, by the default configuration, which has the most groups.
+
+    Raises Outside.
+    """
     limit, found = asyncio.Semaphore(_CONCURRENT), dict[GroupName, int | str]()
 
     async def read(name: GroupName) -> None:
@@ -37,7 +41,7 @@ async def read_waiting(kube: Kube, pods: Iterable[Object]) -> Needed:
             with contextlib.suppress(Refused):
                 found[name] = await needed_members(kube, name)
 
-    waiting = (group_of(pod) for pod in pods if pod_state(pod).stage is Stage.PENDING)
+    waiting = (group_of(pod, DEFAULT) for pod in pods if pod_state(pod).stage is Stage.PENDING)
     await asyncio.gather(*(read(name) for name in {name for name in waiting if name is not None}))
     return found
 

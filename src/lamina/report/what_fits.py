@@ -52,10 +52,10 @@ class FitCheck:
         why that is not known. Raises BadInput as `check`."""
         groups: dict[GroupName, list[PodTemplate]] = {}
         for template in templates:
-            if (name := group_of(template.pod)) is not None:
+            if (name := group_of(template.pod, self._cluster.config)) is not None:
                 groups.setdefault(name, []).append(template)
         for template in templates:
-            name = group_of(template.pod)
+            name = group_of(template.pod, self._cluster.config)
             if name is None or needed[name] == 0:
                 yield self.check(template)
             elif members := groups.pop(name, None):

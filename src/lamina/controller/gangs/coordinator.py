@@ -19,7 +19,7 @@ from lamina.controller.scheduling.nominated_pods import NominatedPods
 from lamina.controller.scheduling.scheduler import FilterResult, Scheduler
 from lamina.core.ledger import taken_by
 from lamina.core.requests import PodRequest
-from lamina.dialects.groups import GroupName, group_of
+from lamina.dialects.groups import GroupName
 from lamina.errors import BadInput, LaminaError
 from lamina.group_plans import MAX_KINDS, GroupPlan, GroupPlanner, Lacking, MemberPlace, NoPlan, PlanBasis, kind_of
 from lamina.ledger.ledger import DoesNotFit
@@ -129,10 +129,10 @@ class GangCoordinator:
         self.expire()
         try:
             obj = await self._context.kube.get(PODS, args.podName, namespace=args.podNamespace)
-            name = group_of(obj)
+            pod = self._context.parse(obj)
+            name = pod.group
             if name is None or pod_state(obj).stage is not Stage.PENDING:
                 return ""
-            pod = self._context.parse(obj)
             if pod.foreign_scheduler or pod.request is None:
                 return ""  # the binder says why it refuses the pod
             group = await self._groups.read(name, pod)

@@ -6,7 +6,7 @@ from typing import NamedTuple
 
 from lamina.controller.context import Context
 from lamina.controller.tasks import PodLocks
-from lamina.dialects.groups import GROUP_LABEL, SCHEDULER_PLUGINS, GroupName, group_of
+from lamina.dialects.groups import GroupName, group_of
 from lamina.errors import BadInput
 from lamina.ledger.pod_groups import MAX_MEMBERS, PodGroup, group_of_members, members_needed, read_spec
 from lamina.ledger.pods import ParsedPod
@@ -67,14 +67,16 @@ class GroupReader:
             return reading.group
 
     async def _read(self, name: GroupName, known: dict[str, ParsedPod], started: float) -> _Reading:
-        kube, plugins = self._context.kube, name.api == SCHEDULER_PLUGINS
+        kube = self._context.kube
         spec = await read_spec(kube, name)
         minimum, timeout = members_needed(name, spec), spec.get("scheduleTimeoutSeconds") or _TIMEOUT_S
         if not isinstance(timeout, int | float) or timeout < 0:
             raise BadInput(f"{name}: scheduleTimeoutSeconds must be a number of seconds from 0, got {timeout!r}")
-        labels = f"{GROUP_LABEL}={name.name}" if plugins else ""
-        listed = (await kube.list(PODS, namespace=name.namespace, labels=labels)).items
-        pods = [pod for pod in listed if group_of(pod) == name]
+        if minimum == 0:
+            return _Reading(0, group_of_members(0, _TIMEOUT_S, ()), self._context.now() + _FRESH_S, {})
+        listed = (await kube.list(PODS, namespace=name.namespace, labels=name.selector)).items
+        config = self._context.configuration.value
+        pods = [pod for pod in listed if group_of(pod, config) == name]
         if len(pods) > _MAX_PODS:
             raise BadInput(f"{name} has {len(pods)} pods; it may have at most {_MAX_PODS}")
         members = {pod.uid: pod for pod in await self._parse(pods, known)}
