@@ -140,6 +140,33 @@ async def test_fewer_than_no_replicas_are_refused(bench: Bench, kind: str) -> No
         await bench.create(kind, _workload(replicas=-1))
 
 
+@pytest.mark.parametrize(
+    ("spec", "wanted"),
+    [
+        ({"completionMode": "Indexed", "parallelism": 2}, "spec.completions: Required value: when completion mode is"),
+        ({"completionMode": "Indexed", "parallelism": 1}, "spec.completions: Required value: when completion mode is"),
+        ({"completionMode": "All"}, 'spec.completionMode: Unsupported value: "All": supported values: "Indexed"'),
+        ({"completions": -1}, "spec.completions: Invalid value: -1: must be greater than or equal to 0"),
+    ],
+)
+async def test_jobs_that_are_refused(bench: Bench, spec: Object, wanted: str) -> None:
+    template = {"spec": {"containers": [{"name": "main", "image": "i"}], "restartPolicy": "Never"}}
+    with pytest.raises(ApiError, match=re.escape(wanted)):
+        await bench.create("jobs.batch", {"metadata": {"name": "x"}, "spec": {"template": template, **spec}})
+
+
+@pytest.mark.parametrize(
+    ("spec", "parallelism", "completions"),
+    [({}, 1, 1), ({"completions": 3}, 1, 3), ({"parallelism": 1}, 1, None), ({"parallelism": 2}, 2, None)],
+)
+async def test_how_many_pods_a_job_has_that_does_not_say_it(
+    bench: Bench, spec: Object, parallelism: int, completions: int | None
+) -> None:
+    template = {"spec": {"containers": [{"name": "main", "image": "i"}], "restartPolicy": "Never"}}
+    made = await bench.create("jobs.batch", {"metadata": {"name": "x"}, "spec": {"template": template, **spec}})
+    assert (made["spec"]["parallelism"], made["spec"].get("completions")) == (parallelism, completions)
+
+
 async def test_a_deployment_keeps_its_selector(bench: Bench) -> None:
     made = await bench.create("deployments.apps", _workload())
     assert made["spec"]["strategy"]["rollingUpdate"] == {"maxUnavailable": "25%", "maxSurge": "25%"}

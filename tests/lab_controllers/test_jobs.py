@@ -6,6 +6,8 @@ import pytest
 
 from lamina.ports.kube import NotFound
 from lamina_lab.controllers.framework.kinds import JOBS
+from lamina_lab.controllers.job.indexes import INDEX, completed
+from lamina_lab.controllers.job.indexes import text as written
 from lamina_lab.controllers.job.plan import finished, plan
 from tests.lab_controllers.cluster import Kubelet, LabInProcess, template
 from tests.worlds.clocks import settle
@@ -66,6 +68,40 @@ async def test_a_job_completes(cluster: LabInProcess, kubelet: Kubelet) -> None:
     assert [each["type"] for each in done["status"]["conditions"]] == ["SuccessCriteriaMet", "Complete"]
     assert done["status"]["completionTime"]
     assert len(cluster.events("Completed")) == 1
+
+
+async def test_an_indexed_job_runs_each_index_until_it_has_succeeded(cluster: LabInProcess, kubelet: Kubelet) -> None:
+    kubelet.answer = lambda pod: None
+    await cluster.create(JOBS, job(completions=4, parallelism=3, completionMode="Indexed", backoffLimit=9))
+    await settle(1000)
+    pods = {pod["metadata"]["annotations"][INDEX]: pod for pod in cluster.pods()}
+    assert sorted(pods) == ["0", "1", "2"] and len(cluster.pods()) == 3
+    for index, pod in pods.items():
+        meta, [container] = pod["metadata"], pod["spec"]["containers"]
+        assert meta["name"].startswith(f"work-{index}-") and meta["labels"][INDEX] == index
+        assert pod["spec"]["hostname"] == f"work-{index}"
+        [variable] = container["env"]
+        assert variable["name"] == "JOB_COMPLETION_INDEX"
+        assert variable["valueFrom"]["fieldRef"]["fieldPath"] == f"metadata.labels['{INDEX}']"
+    failing = {"1"}
+    kubelet.answer = lambda pod: "Failed" if pod["metadata"]["annotations"][INDEX] in failing else "Succeeded"
+    await kubelet.again()
+    await settle(3000)
+    status = (await cluster.get(JOBS, "work"))["status"]
+    assert (status["completedIndexes"], status["succeeded"], status["failed"]) == ("0,2", 2, 1)
+    failing.clear()
+    await cluster.clock.advance(30)
+    status = (await cluster.get(JOBS, "work"))["status"]
+    assert (status["completedIndexes"], status["succeeded"]) == ("0-3", 4)
+    assert [each["type"] for each in status["conditions"]] == ["SuccessCriteriaMet", "Complete"]
+
+
+@pytest.mark.parametrize(
+    ("indexes", "text"), [([], ""), ([3], "3"), ([0, 1, 2], "0-2"), ([5, 0, 1, 3, 7, 6], "0-1,3,5-7")]
+)
+def test_completed_indexes_are_written_as_kubernetes_writes_them(indexes: list[int], text: str) -> None:
+    done = {"spec": {"completions": 9}, "status": {"completedIndexes": text}}
+    assert written(indexes) == text and completed(done, []) == set(indexes)
 
 
 async def test_a_job_that_keeps_failing_gives_up(cluster: LabInProcess, kubelet: Kubelet) -> None:

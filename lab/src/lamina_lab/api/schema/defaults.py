@@ -172,9 +172,9 @@ def _revision(obj: Object) -> None:
 def _job(obj: Object) -> None:
     """A job without a selector gets its uid as one, as in Kubernetes. The uid is set before defaults."""
     spec = obj.setdefault("spec", {})
-    spec.setdefault("parallelism", 1)
-    if spec["parallelism"] == 1 or "completions" in spec:
+    if "parallelism" not in spec:  # without both, one pod; with completions alone, one after another
         spec.setdefault("completions", 1)
+        spec["parallelism"] = 1
     spec.setdefault("backoffLimit", 6)
     spec.setdefault("completionMode", "NonIndexed")
     spec.setdefault("suspend", False)

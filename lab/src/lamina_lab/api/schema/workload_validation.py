@@ -139,9 +139,19 @@ def _job_spec(spec: Object, at: str) -> list[StatusCause]:
     causes = []
     for field in ("parallelism", "completions", "backoffLimit"):
         causes += _not_negative(spec, field, at)
+    causes += _completion_mode(spec, at)
     template = spec["template"].get("spec") or {}
     causes += template_spec(template, f"{at}.template.spec")
     policy = template.get("restartPolicy")
     if policy not in ("OnFailure", "Never"):
         causes.append(unsupported_value(f"{at}.template.spec.restartPolicy", policy, ["OnFailure", "Never"]))
     return causes
+
+
+def _completion_mode(spec: Object, at: str) -> list[StatusCause]:
+    mode = spec.get("completionMode", "NonIndexed")
+    if mode not in ("Indexed", "NonIndexed"):
+        return [unsupported_value(f"{at}.completionMode", mode, ["Indexed", "NonIndexed"])]
+    if mode == "Indexed" and spec.get("completions") is None:
+        return [required(f"{at}.completions", "when completion mode is Indexed")]
+    return []

@@ -6,6 +6,7 @@ from lamina.ports.kube import PODS, Object, Resource
 from lamina_lab.controllers.framework.executor import Executor
 from lamina_lab.controllers.framework.kinds import JOBS
 from lamina_lab.controllers.framework.pod_template import pod_from
+from lamina_lab.controllers.job import indexes
 from lamina_lab.controllers.job import plan as job_plan
 from lamina_lab.kubernetes import objects
 
@@ -52,7 +53,10 @@ class JobController:
         if left > 0:
             return [left]
         pod = pod_from(objects.spec(job).get("template") or {}, job, JOBS.api_version, JOBS.kind, {})
-        made = await self._executor.create_pods(JOBS, job, [pod] * count)
+        pods = [pod] * count
+        if indexes.is_indexed(job):
+            pods = [indexes.with_index(pod, job, index) for index in indexes.free(job, self._pods_of(job), count)]
+        made = await self._executor.create_pods(JOBS, job, pods)
         if not made.failure:
             return []
         self._refused_until[key] = self._executor.clock.monotonic() + _REFUSED_PAUSE_S

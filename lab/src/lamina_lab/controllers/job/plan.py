@@ -8,6 +8,7 @@ from msgspec import Struct, field
 from lamina.ports.kube import Object
 from lamina.ports.kube.moments import rfc3339, seconds_of
 from lamina_lab.controllers.framework.replicas import restarts
+from lamina_lab.controllers.job import indexes
 from lamina_lab.kubernetes import objects
 
 BACKOFF_LIMIT = 6
@@ -94,6 +95,9 @@ def _count(job: Mapping[str, Any], pods: Sequence[Object], now: float) -> Object
     # A pod that was counted stays counted after it is deleted.
     for count in ("succeeded", "failed"):
         status[count] = max(status[count], int(before.get(count) or 0))
+    if indexes.is_indexed(job):
+        done = indexes.completed(job, pods)
+        status |= {"succeeded": len(done), "completedIndexes": indexes.text(done)}
     return status
 
 
