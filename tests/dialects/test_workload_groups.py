@@ -75,6 +75,20 @@ def test_an_annotation_makes_a_group_of_the_pods_of_any_controller(kind: str, co
     assert group_of(pod({}, **{MIN_MEMBERS: "4"}), config) is None, "no controller has it"
 
 
+@pytest.mark.parametrize(
+    "references",
+    [
+        owner("a/v1", "Other", "w\n"),
+        owner("a/v1", "Other", "\x1b[2J"),
+        owner("a/v1", "Other", ""),
+        owner("a/v1", "Other\x1b", "w"),
+        owner("a/v1", "", "w"),
+    ],
+)
+def test_an_owner_with_a_name_that_no_object_has_makes_no_group(references: dict[str, Any]) -> None:
+    assert group_of(pod({"ownerReferences": [references]}, **{MIN_MEMBERS: "2"}), DEFAULT) is None
+
+
 def test_the_steps_of_an_argo_workflow_are_groups_of_their_own() -> None:
     def name(node: str) -> Any:
         metadata = {"ownerReferences": [owner("argoproj.io/v1alpha1", "Workflow", "wf")]}

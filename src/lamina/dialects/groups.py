@@ -7,13 +7,14 @@ annotation scheduling.k8s.io/group-name   PodGroup of scheduling.volcano.sh (Vol
 A pod that has none of them belongs to the group of its workload, see `workload_groups`.
 """
 
+import re
 from collections.abc import Mapping
 from typing import Any, NamedTuple
 
 from lamina.core.config import Config
 from lamina.core.object_names import MAX_LENGTH, is_object_name
 from lamina.dialects.containers import quote
-from lamina.dialects.workload_groups import MIN_MEMBERS, WORKLOADS, member_of
+from lamina.dialects.workload_groups import MIN_MEMBERS, WORKLOADS, owned_pod
 from lamina.errors import BadInput
 
 GROUP_LABEL = "scheduling.x-k8s.io/pod-group"
@@ -26,6 +27,7 @@ _WHERE = {
     SCHEDULER_PLUGINS: f"label {GROUP_LABEL}",
     VOLCANO: f"annotation {GROUP_ANNOTATION}",
 }
+_KIND, _PART = re.compile("[A-Za-z0-9]{1,63}"), re.compile("[ -~]{0,253}")
 GROUP_APIS = frozenset(_WHERE)
 """API groups with a kind PodGroup."""
 
@@ -71,14 +73,16 @@ def group_of(pod: Mapping[str, Any], config: Config) -> GroupName | None:
 
 
 def _group_of_workload(pod: Mapping[str, Any], config: Config) -> GroupName | None:
-    member = member_of(pod)
-    if member is None:
-        return None
+    owned = owned_pod(pod)
+    if owned is None or not (
+        is_object_name(owned.name) and _KIND.fullmatch(owned.kind) and _PART.fullmatch(owned.part)
+    ):
+        return None  # what tenants may write there is no name
     meta = pod["metadata"]
     said = str((meta.get("annotations") or {}).get(MIN_MEMBERS, ""))
-    if not said and (member.workload is None or member.kind not in config.placement.groups):
+    if not said and (owned.workload is None or owned.kind not in config.placement.groups):
         return None
-    return GroupName(member.api, str(meta.get("namespace") or ""), member.name, member.kind, member.part, said)
+    return GroupName(owned.api, str(meta.get("namespace") or ""), owned.name, owned.kind, owned.part, said)
 
 
 def named_group(pod: Mapping[str, Any]) -> GroupName | None:

@@ -18,7 +18,7 @@ _ARGO_STEP = "workflows.argoproj.io/node-name"
 Spec = Mapping[str, Any]
 
 
-class Workload(NamedTuple):
+class GroupedWorkload(NamedTuple):
     """A kind of workload: its API group, which controllers own its pods, and the labels that name it."""
 
     kind: str
@@ -34,17 +34,17 @@ class Workload(NamedTuple):
     """What a pod has to have in addition."""
 
 
-class Member(NamedTuple):
+class OwnedPod(NamedTuple):
     """Which workload a pod belongs to. `workload` is None for a kind that only counts by the annotation."""
 
-    workload: Workload | None
+    workload: GroupedWorkload | None
     kind: str
     api: str
     name: str
     part: str
 
 
-def member_of(pod: Mapping[str, Any]) -> Member | None:
+def owned_pod(pod: Mapping[str, Any]) -> OwnedPod | None:
     """The workload of a pod that a controller owns."""
     meta = pod.get("metadata") or {}
     owner = next((each for each in meta.get("ownerReferences") or () if each.get("controller")), None)
@@ -55,9 +55,9 @@ def member_of(pod: Mapping[str, Any]) -> Member | None:
     for each in WORKLOADS:
         if (api, kind) in each.owners and each.name_label in labels and each.annotation in {"", *annotations}:
             part = str(labels.get(each.part_label, "")) if each.part_label else ""
-            return Member(each, each.kind, each.api, str(labels[each.name_label]), part)
+            return OwnedPod(each, each.kind, each.api, str(labels[each.name_label]), part)
     step = str(annotations.get(_ARGO_STEP, "")).partition("(")[0]
-    return Member(None, kind, api, str(owner.get("name")), step)
+    return OwnedPod(None, kind, api, str(owner.get("name")), step)
 
 
 def metadata_of_owned(metadata: Mapping[str, Any], workload: Mapping[str, Any], name: str) -> dict[str, Any]:
@@ -143,8 +143,8 @@ def _of_pytorch(spec: Spec) -> int:
 
 _JOB = (("batch", "Job"),)
 WORKLOADS: Final = (
-    Workload("JobSet", "jobset.x-k8s.io", _JOB, "jobset.sigs.k8s.io/jobset-name", _of_job_set),
-    Workload(
+    GroupedWorkload("JobSet", "jobset.x-k8s.io", _JOB, "jobset.sigs.k8s.io/jobset-name", _of_job_set),
+    GroupedWorkload(
         "LeaderWorkerSet",
         "leaderworkerset.x-k8s.io",
         (("apps", "StatefulSet"), ("apps", "ReplicaSet")),
@@ -152,9 +152,9 @@ WORKLOADS: Final = (
         _of_leader_and_workers,
         part_label="leaderworkerset.sigs.k8s.io/group-index",
     ),
-    Workload("RayCluster", "ray.io", (("ray.io", "RayCluster"),), "ray.io/cluster", _of_ray),
-    Workload(
+    GroupedWorkload("RayCluster", "ray.io", (("ray.io", "RayCluster"),), "ray.io/cluster", _of_ray),
+    GroupedWorkload(
         "PyTorchJob", "kubeflow.org", (("kubeflow.org", "PyTorchJob"),), "training.kubeflow.org/job-name", _of_pytorch
     ),
-    Workload("Job", "batch", _JOB, _JOB_NAME, _of_job, annotation=_INDEX),
+    GroupedWorkload("Job", "batch", _JOB, _JOB_NAME, _of_job, annotation=_INDEX),
 )
