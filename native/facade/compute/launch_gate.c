@@ -152,7 +152,7 @@ static uint64_t wait_for_share(CUcontext context, int device, uint64_t apart, ui
         wait_for_priority(device, now);
         time_share_note_request(device, *now);
         struct meter_state state = meter_read(context, device, *now);
-        bool makes_room = signals_are_heeded(device, *now);
+        bool makes_room = signals_need_room(device, *now);
         uint64_t fill = makes_room ? SMALL_NS : BATCH_NS;
         uint32_t count = state.known ? bucket_batch(state.each, apart, fill) : 1;
         lane->size_limit = count < lane->size_limit ? count : lane->size_limit;

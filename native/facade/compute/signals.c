@@ -16,6 +16,7 @@
 #include <unistd.h>
 
 #define LONGEST_PAUSE_NS UINT64_C(2000000) /* a longer one is between requests */
+#define LONG_IDLE_NS UINT64_C(10000000000)
 #define NAME(word) ((word) & 0xffffff)
 #define DEVICE(word) ((word) >> 24 & 0xff)
 #define PAUSE_NS(word) (((word) >> 32) * 1000)
@@ -25,6 +26,7 @@ struct neighbor {
     uint64_t name;                      /* 0: none */
     const struct lamina_signal *signal; /* NULL: it cannot be had */
     uint64_t worked_at;
+    uint64_t seen_at; /* when it had work, or was new */
 };
 
 static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
@@ -85,7 +87,7 @@ static uint64_t heeded_word(int device, int place)
     return atomic_load_explicit(&facade_open()->arbiter->heeded[device].signals[place], memory_order_relaxed);
 }
 
-bool signals_are_heeded(int device, uint64_t now)
+static bool signals_are_heeded(int device, uint64_t now)
 {
     return heeded_word(device, 0) != 0 && arbiter_is_current(facade_open()->arbiter, now);
 }
@@ -103,13 +105,13 @@ static const struct lamina_signal *map_neighbor(uint64_t name)
     return found == MAP_FAILED ? NULL : found;
 }
 
-static void follow(struct neighbor *neighbor, uint64_t name)
+static void follow(struct neighbor *neighbor, uint64_t name, uint64_t now)
 {
     if (neighbor->name == name)
         return;
     if (neighbor->signal != NULL)
         munmap((void *)(uintptr_t)neighbor->signal, sizeof *neighbor->signal);
-    *neighbor = (struct neighbor){.name = name, .signal = map_neighbor(name)};
+    *neighbor = (struct neighbor){.name = name, .signal = map_neighbor(name), .seen_at = now};
 }
 
 /* Moves no waiting thread from the word to another one, if the word is 0. */
@@ -131,7 +133,7 @@ static bool shows_work(struct neighbor *neighbor, uint64_t word, uint64_t now)
     if (neighbor->signal == NULL || DEVICE(word) >= LAMINA_MAX_DEVICES)
         return false;
     if (is_set(&neighbor->signal->working[DEVICE(word)])) {
-        neighbor->worked_at = now;
+        neighbor->worked_at = neighbor->seen_at = now;
         return true;
     }
     uint64_t pause = PAUSE_NS(word) < LONGEST_PAUSE_NS ? PAUSE_NS(word) : LONGEST_PAUSE_NS;
@@ -149,8 +151,26 @@ bool signals_show_work(int device, uint64_t now)
         uint64_t word = heeded_word(device, place);
         if (word == 0)
             break;
-        follow(&neighbors[device][place], NAME(word));
+        follow(&neighbors[device][place], NAME(word), now);
         found = shows_work(&neighbors[device][place], word, now);
+    }
+    pthread_mutex_unlock(&lock);
+    return found;
+}
+
+bool signals_need_room(int device, uint64_t now)
+{
+    ASSERT(device >= 0 && device < LAMINA_MAX_DEVICES);
+    if (!signals_are_heeded(device, now))
+        return false;
+    bool found = false;
+    pthread_mutex_lock(&lock);
+    for (int place = 0; place < LAMINA_HEEDED && !found; place++) {
+        uint64_t word = heeded_word(device, place);
+        if (word == 0)
+            break;
+        follow(&neighbors[device][place], NAME(word), now);
+        found = now < neighbors[device][place].seen_at + LONG_IDLE_NS;
     }
     pthread_mutex_unlock(&lock);
     return found;

@@ -18,11 +18,12 @@
 /* This process has work on the device, or no more. */
 void signal_work(int device, bool works, uint64_t now);
 
-/* Whether the container heeds a signal on this device. */
-bool signals_are_heeded(int device, uint64_t now);
-
 /* Whether a neighbor whose signal is heeded has work, or pauses within its work. */
 bool signals_show_work(int device, uint64_t now);
+
+/* Whether a neighbor may soon have work for which the container makes room: not after it was idle for long. The first
+ * request after that waits for the batches that the GPU has. */
+bool signals_need_room(int device, uint64_t now);
 
 void signals_after_fork(void);
 

@@ -3,7 +3,7 @@
 Processes take turns on a GPU, so the time in which a container has work there is not the time that it gets. From how
 long each had work in every millisecond follows what each got, when turns are equally long; the difference is refunded.
 What containers of the policy `weight` leave is lent to those that wait. A container of higher priority that has work
-closes the gates of the others. Reported work is discounted by `work_credit`.
+closes the gates of the others, as long as `pause_credit` allows. Reported work is discounted by `work_credit`.
 """
 
 from collections.abc import Iterator, Mapping, Sequence
@@ -17,6 +17,7 @@ from lamina.enforcement.accounts import AccountHolder, Accounts, Refund, TimeEst
 from lamina.enforcement.activity import WINDOW, Activity, Fractions
 from lamina.enforcement.driver_figures import Confirmation
 from lamina.enforcement.launch_windows import Launcher, LaunchWindows
+from lamina.enforcement.pause_credit import PauseCredit, Worker
 from lamina.enforcement.work_credit import MEASURED, SAMPLED, ReportedWork, WorkCredit
 
 RECENT_NS = 50_000_000
@@ -50,6 +51,8 @@ class Tenant(Struct, frozen=True, kw_only=True):
     """How many the container has."""
     signals: bool = False
     """It signals that it has work; see native/facade/compute/signals.h."""
+    pause_ns: int = 0
+    """How long it pauses within its work, by its own account."""
     confirmed: Confirmation | None = None
 
 
@@ -98,6 +101,7 @@ class Arbiter:
         self._accounts = Accounts()
         self._last = 0
         self._credit = WorkCredit()
+        self._pauses = PauseCredit()
         self._windows = LaunchWindows()
         self._turns: dict[str, int] = {}
         self._last_window: tuple[list[str], int, Fractions, Fractions, Fractions] | None = None
@@ -116,7 +120,7 @@ class Arbiter:
         ]
         found = self._got([tenant for tenant in tenants if tenant.activity.active], now)
         self._credit.charge({name: self._accounts.got(name, estimate) for name, estimate in found.items()})
-        first = self._may_be_first(reports, tenants, now)
+        first = self._may_be_first(reports, tenants, working, now)
         self._last = now // layout.BIN_NS
         holders = [
             AccountHolder(
@@ -157,12 +161,27 @@ class Arbiter:
             self._turns[name] = ((self._turns.get(name, 0) >> 32) + 1) % (1 << 32) << 32 | length_us
         return self._turns.get(name, 0)
 
-    def _may_be_first(self, reports: Sequence[ReportedWork], tenants: Sequence[Tenant], now: int) -> list[bool]:
+    def _may_be_first(
+        self, reports: Sequence[ReportedWork], tenants: Sequence[Tenant], working: Sequence[bool], now: int
+    ) -> list[bool]:
         """Whose work may come before that of lower priorities."""
         elapsed_ms = max(0, now // layout.BIN_NS - self._last) if self._last else 0
+        lowest = max((each.priority for each, works in zip(tenants, working, strict=True) if works), default=0)
+        workers = [
+            Worker(
+                each.name,
+                each.signals,
+                each.activity.asked_at,
+                each.activity.waited_at,
+                each.pause_ns,
+                each.priority < lowest,
+            )
+            for each in tenants
+        ]
+        pauses = self._pauses.suffices(workers, now, elapsed_ms)
         return [
-            self._credit.may_be_first(report, tenant.signals, elapsed_ms)
-            for report, tenant in zip(reports, tenants, strict=True)
+            self._credit.may_be_first(report, tenant.signals, elapsed_ms) and enough
+            for report, tenant, enough in zip(reports, tenants, pauses, strict=True)
         ]
 
     def _got(self, tenants: Sequence[Tenant], now: int) -> dict[str, TimeEstimate]:

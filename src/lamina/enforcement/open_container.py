@@ -133,6 +133,7 @@ class OpenContainer:
                 occupied_ns=self._word(device, _OCCUPIED_NS),
                 gpus=self.devices,
                 signals=self._working[device] != 0,
+                pause_ns=self._word(device, _PAUSE_NS),
             )
             for device, (limit, activity) in enumerate(zip(self.limits.devices, activities, strict=True))
         ]
