@@ -12,7 +12,7 @@ import pytest
 from hypothesis import HealthCheck, settings
 
 from tests.repeated import pytest_runtest_makereport
-from tests.skips import pytest_terminal_summary
+from tests.summary import pytest_terminal_summary
 
 __all__ = ["pytest_runtest_makereport", "pytest_terminal_summary"]
 
