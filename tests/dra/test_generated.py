@@ -6,13 +6,13 @@ import pytest
 from msgspec import structs
 
 from lamina.core.gpus import Mode
-from lamina.core.grants import ComputePolicy
+from lamina.core.grants import HIGH, LOW, ComputePolicy
 from lamina.core.requests import ContainerRequest, GpuSelector, PodRequest
 from lamina.dra.claims import read_claim
 from lamina.dra.generated import GeneratedClaim, generated_claim, read_generated, template_spec
 from lamina.dra.names import DRIVER
 from lamina.dra.offers import DriverVersions, OfferedGpu, offered_devices
-from lamina.dra.share_limits import limits_by_request
+from lamina.dra.share_limits import ShareLimits, limits_by_request
 from lamina.dra.slices import node_slices
 from lamina.errors import BadInput
 from lamina.ports.nvml.fake import fake_gpus
@@ -94,13 +94,27 @@ def test_memory_that_may_be_borrowed_is_a_limit() -> None:
     assert config["opaque"]["parameters"]["limits"] == {"memory": "8192Mi"}
 
 
+@pytest.mark.parametrize(("priority", "first"), [(HIGH, True), (LOW, False), (None, False)])
+def test_requests_that_come_first_do_so_by_a_claim_too(priority: int | None, first: bool) -> None:
+    """A low priority is what others have."""
+    other = ContainerRequest(container="side", count=1, memory_mib=1024)
+    share = structs.replace(SHARE, cores=0, priority=priority)
+    devices = template_spec(generated_claim(pod(share, other)))["spec"]["devices"]
+    found = limits_by_request(devices.get("config", ()), DRIVER, ["main", "side"])
+    assert found == ({"main": ShareLimits(first=True)} if first else {})
+
+
+def test_a_whole_gpu_has_no_requests_to_come_before() -> None:
+    whole = ContainerRequest(container="main", count=1, memory_percent=100, exclusive=True, priority=HIGH)
+    assert "config" not in template_spec(generated_claim(pod(whole)))["spec"]["devices"]
+
+
 @pytest.mark.parametrize(
     ("request_", "reason"),
     [
         (pod(ContainerRequest(container="main", count=1, memory_percent=30)), "a percentage of memory"),
         (pod(structs.replace(SHARE, init=True)), "the share of an init container"),
         (pod(structs.replace(SHARE, exclusive=True)), "a GPU of its own with less than all of its memory"),
-        (pod(structs.replace(SHARE, priority=0)), "a priority"),
         (pod(numa_bind=True), "NUMA binding"),
         (pod(selector=GpuSelector(modes=(Mode.MIG,))), "a mode of sharing"),
         (pod(selector=GpuSelector(idle=True)), "that the GPU must be idle"),

@@ -16,7 +16,7 @@ import msgspec
 from msgspec import Meta, Struct
 
 from lamina.core.gpus import Mode
-from lamina.core.grants import ComputePolicy
+from lamina.core.grants import HIGH, ComputePolicy
 from lamina.core.requests import ContainerRequest, PodRequest
 from lamina.dra.names import CORES, DRIVER, MEMORY
 from lamina.dra.opaque import SHARE_API, SHARE_CONFIG
@@ -47,6 +47,8 @@ class GeneratedRequest(_Written, frozen=True, kw_only=True):
     most_memory_mib: Annotated[int, Meta(ge=0, le=2**31 - 1)] = 0
     cores: Percent = 0
     most_cores: Percent = 0
+    first: bool = False
+    """Its work comes before that of others on the GPU. A low priority is what others have, so it needs no word."""
 
 
 class GeneratedClaim(_Written, frozen=True, kw_only=True):
@@ -126,6 +128,7 @@ def _request(container: ContainerRequest, policy: ComputePolicy) -> GeneratedReq
         most_memory_mib=container.most_memory_mib,
         cores=container.cores if policy is not ComputePolicy.NONE else 0,
         most_cores=(container.most_cores or 100) if lends else 0,
+        first=container.priority == HIGH,
     )
 
 
@@ -153,8 +156,6 @@ def _inexpressible_of(container: ContainerRequest) -> str:
         return f"{where}: a percentage of memory"
     if container.exclusive:
         return f"{where}: a GPU of its own with less than all of its memory"
-    if container.priority is not None:
-        return f"{where}: a priority"
     return ""
 
 
@@ -176,9 +177,10 @@ def _config(request: GeneratedRequest) -> dict[str, Any] | None:
         limits["memory"] = f"{request.most_memory_mib}Mi"
     if request.most_cores > request.cores > 0:
         limits["cores"] = request.most_cores
-    if not limits:
+    own: dict[str, Any] = ({"limits": limits} if limits else {}) | ({"latencyClass": True} if request.first else {})
+    if not own:
         return None
-    parameters: Mapping[str, Any] = {"apiVersion": SHARE_API, "kind": SHARE_CONFIG, "limits": limits}
+    parameters: Mapping[str, Any] = {"apiVersion": SHARE_API, "kind": SHARE_CONFIG, **own}
     return {"requests": [request.container], "opaque": {"driver": DRIVER, "parameters": parameters}}
 
 
