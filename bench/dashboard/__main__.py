@@ -48,8 +48,8 @@ const probes = {
   pods: () => `${text("#shown")} ${text("#pod-rows tr")}`,
 };
 const inView = () => {
-  const last = document.elementFromPoint(innerWidth / 2, innerHeight - 10)?.closest(".tile");
-  return last && !last.querySelector(".cell") ? "in part" : "as a whole";
+  const all = document.querySelectorAll(".tile").length === parseInt(text("#shown")?.replaceAll(",", ""));
+  return all || document.querySelector(".map")?.getBoundingClientRect().bottom >= innerHeight ? "as a whole" : "in part";
 };
 let waits = false;
 const look = () => {

@@ -23,7 +23,7 @@ def read(event: bytes) -> dict[str, Any]:
     return found
 
 
-@pytest.mark.parametrize(("view", "second_part"), [("map", "nodes"), ("", "nodes"), ("pods", "pods"), ("pod", "pods")])
+@pytest.mark.parametrize(("view", "second_part"), [("", "nodes"), ("pods", "pods"), ("pod", "pods")])
 def test_a_page_of_many_pods_gets_figures_then_what_it_shows_then_the_rest(view: str, second_part: str) -> None:
     pods = {f"u{number}": running(f"p{number}") for number in range(FIRST_PODS + 1)}
     parts = [GpuPart(pod="", name=f"{name}/p", namespace=name, memory_mib=1, cores=1) for name in ("b", "a", "")]
@@ -39,6 +39,17 @@ def test_a_page_of_many_pods_gets_figures_then_what_it_shows_then_the_rest(view:
     for part, event in ((second_part, second), (other, third)):
         assert set(event["changes"][part]) == sent[part] and first["changes"][part] == {}
     assert first["waiting"] == [] and second["waiting"] is None is third["attention"]
+    assert events.next(board.current, "team").startswith(b"event: beat")
+
+
+@pytest.mark.parametrize("view", ["map", "node", "gpu"])
+def test_a_page_that_shows_nothing_without_nodes_gets_them_with_the_figures(view: str) -> None:
+    board = Board()
+    board.post(cluster(2, changed=0, waiting=FIRST_PODS))
+    events = PageEvents(SharedEvents(board), view)
+    first, second = (read(events.next(board.current, "team")) for _ in range(2))
+    assert first["loaded"] == {"nodes": True, "pods": False} and second["loaded"] == {"nodes": True, "pods": True}
+    assert len(first["changes"]["nodes"]) == 2 and not first["changes"]["pods"] and not second["changes"]["nodes"]
     assert events.next(board.current, "team").startswith(b"event: beat")
 
 

@@ -24,6 +24,8 @@ BEAT_S = 5.0
 _PAGE = Path(__file__).with_name("page")
 _KINDS = {".html": "text/html", ".js": "text/javascript", ".css": "text/css", ".svg": "image/svg+xml"}
 _VIEWS_OF_PODS = ("pods", "pod")
+_VIEWS_OF_NODES = ("map", "node", "gpu")
+"""Which show nothing without nodes, so these come with the figures."""
 
 
 def _page_files() -> dict[str, tuple[bytes, str]]:
@@ -147,6 +149,7 @@ class PageEvents:
     def __init__(self, shared: SharedEvents, view: str = "") -> None:
         self._shared = shared
         self._pods_first = view in _VIEWS_OF_PODS
+        self._nodes_first = view in _VIEWS_OF_NODES
         self._state: PageState | None = None
 
     @property
@@ -165,7 +168,7 @@ class PageEvents:
     def _next_loaded(self, pods: int) -> Loaded:
         """What the page has after the next event. A small cluster comes as a whole."""
         if self._state is None:
-            return Loaded() if pods > FIRST_PODS else WHOLE
+            return Loaded(nodes=self._nodes_first) if pods > FIRST_PODS else WHOLE
         if self._state.loaded == Loaded():
             return Loaded(nodes=not self._pods_first, pods=self._pods_first)
         return WHOLE

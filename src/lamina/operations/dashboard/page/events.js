@@ -7,8 +7,10 @@ let token = ""; // Only in memory: it is gone when the page is.
 // `path` is that of the stream each time that it is opened. Calls `hear` with the kind and the data of each event, and waits
 // for it, or that the viewer is signed out, and `show` with what is wrong.
 export async function listen(path, hear, show) {
+  let answer = window.firstAnswer;
   for (;;) {
-    const response = await ask(path());
+    const response = await (answer ?? ask(path()));
+    answer = null;
     if (response === null) show("No connection to the command. Trying again.");
     else if (response.ok) {
       await read(response.body, hear);

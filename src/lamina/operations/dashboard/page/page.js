@@ -13,7 +13,7 @@ let heard = 0;
 let drawing = false;
 let drawn = () => {};
 
-// Waits until a change is drawn, so that a page shows what it has before it reads more of a large cluster.
+// Waits until a change is painted, so that a page shows what it has before it reads more of a large cluster.
 async function take(kind, change) {
   if (kind === "signed out") {
     known.forget(); // What one viewer may see is not for the next.
@@ -42,11 +42,15 @@ function drawSoon() {
     try {
       render(html`<${Shell} known=${known} address=${address()} problem=${problem} />`, document.getElementById("page"));
     } finally {
-      drawn();
+      inNextFrame(drawn); // Then this one is painted.
     }
   };
-  requestAnimationFrame(draw);
-  setTimeout(draw, 1000);
+  inNextFrame(draw);
+}
+
+function inNextFrame(act) {
+  requestAnimationFrame(act);
+  setTimeout(act, 1000);
 }
 
 setInterval(() => {

@@ -6,19 +6,19 @@ import { compute, memory } from "../formats.js";
 import { signsOf } from "../parts.js";
 import { html } from "../rendering.js";
 
-export function Cell({ gpu, node, known, color }) {
-  const sign = signsOf(gpu, node).find(({ kind }) => kind !== "stranded"); // Which is hatched.
+export function cell(gpu, node, known, color) {
+  const signs = signsOf(gpu, node);
+  const sign = signs.find(({ kind }) => kind !== "stranded"); // Which is hatched.
   return html`
-    <a class="cell" href=${link("gpu", [gpu.uuid])} tabindex="-1" data-gpu=${gpu.uuid} data-kind=${sign?.kind} data-sign=${sign?.sign}
-      aria-label=${`${node.name} GPU ${gpu.index}: ${sentence(gpu, node)}`} style=${`background-image: ${drawing(gpu, known, color)}`}></a>`;
+    <a key=${gpu.uuid} class="cell" href=${link("gpu", [gpu.uuid])} tabindex="-1" data-gpu=${gpu.uuid} data-kind=${sign?.kind} data-sign=${sign?.sign}
+      aria-label=${`${node.name} GPU ${gpu.index}: ${sentence(gpu, signs)}`} style=${`background-image: ${drawing(gpu, known, color)}`}></a>`;
 }
 
 // Granted, used and health in words.
-export function sentence(gpu, node) {
+function sentence(gpu, signs) {
   const granted = `${memory(gpu.taken_mib)} of ${memory(gpu.capacity_mib)} granted`;
   const used = known(gpu.used_mib) ? `, ${memory(gpu.used_mib)} used` : "";
-  const signs = signsOf(gpu, node).map(({ text }) => text);
-  return `${gpu.parts.length ? granted : "idle"}${used}; ${signs.length ? signs.join("; ") : "healthy"}`;
+  return `${gpu.parts.length ? granted : "idle"}${used}; ${signs.length ? signs.map(({ text }) => text).join("; ") : "healthy"}`;
 }
 
 function known(amount) {

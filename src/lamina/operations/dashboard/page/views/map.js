@@ -4,7 +4,7 @@ import { change, link } from "../address.js";
 import { commonStart, counted, ending } from "../formats.js";
 import { Choice, Search } from "../parts.js";
 import { Component, html, memo } from "../rendering.js";
-import { Cell } from "./cell.js";
+import { cell } from "./cell.js";
 import { GROUPS, STATES, grouped, shown } from "./map_groups.js";
 import { Legend } from "./map_legend.js";
 import { keepOneStop, moveFocus } from "./map_keys.js";
@@ -13,15 +13,15 @@ import { READING } from "./node.js";
 
 const COLORS = [["namespace", "namespace"], ["workload", "workload"]];
 const SIZES = [["large", 48], ["medium", 800]]; // Up to so many GPUs; more are small.
-const TILES = { large: [43, 106], medium: [22, 76], small: [11, 49] }; // At least so many pixels wide for each GPU, and high.
-const NARROWEST = 86;
+const TILES = { large: [43, 20, 102], medium: [22, 20, 72], small: [11, 12, 48] }; // At least so wide for each GPU, and around them, and high.
+const NAME = 72; // At least so wide is the name of a node.
+const ABOVE = 180; // At least so high is what is above the first row.
 const TILES_AT_ONCE = 100;
 const IDLE_MS = 300; // A page that is never idle draws them too.
-const NONE = [];
 const LETTERS = { large: 6, medium: 3.2, small: 1.3 }; // Of the name of a node, for each GPU in a row.
 
 export class MapView extends Component {
-  // The GPUs of the first nodes are drawn at once, as many as a window has room for, and the others little by little.
+  // The first nodes are drawn at once, as many as a window has room for, and the others little by little.
   state = { pointed: null, more: 0 };
 
   componentDidMount() {
@@ -81,8 +81,9 @@ export class MapView extends Component {
 
 // How many tiles a window has room for at most.
 function fitting(size, columns) {
-  const [width, height] = TILES[size];
-  return Math.ceil((window.innerWidth * window.innerHeight) / (Math.max(NARROWEST, columns * width) * height));
+  const [each, around, height] = TILES[size];
+  const inRow = Math.ceil(window.innerWidth / (Math.max(NAME, columns * each) + around));
+  return inRow * Math.ceil(Math.max(height, window.innerHeight - ABOVE) / height);
 }
 
 function nothing({ cluster, loaded }) {
@@ -96,13 +97,13 @@ function Group({ title, nodes, drawn, known, color, letters }) {
   return html`
     <section class="map-group" aria-label=${title}>
       ${title === "All nodes" ? null : html`<h2>${title} <span class="quiet">${counted(nodes.length, "node")}, ${counted(gpus, "GPU")}</span></h2>`}
-      <ul class="tiles">${nodes.map(({ card, gpus: found }, at) => html`
-        <${Tile} key=${card.name} card=${card} gpus=${at < drawn ? found : NONE} name=${ending(card.name.slice(start), letters)} known=${known} color=${color} />`)}</ul>
+      <ul class="tiles">${nodes.slice(0, Math.max(0, drawn)).map(({ card, gpus: found }) => html`
+        <${Tile} key=${card.name} card=${card} gpus=${found} name=${ending(card.name.slice(start), letters)} known=${known} color=${color} />`)}</ul>
     </section>`;
 }
 
 const Tile = memo(({ card, gpus, name, known, color }) => html`
   <li class="tile" data-state=${card.ready ? (card.cordoned ? "cordoned" : null) : "not-ready"}>
     <a class="name" href=${link("node", [card.name])} tabindex="-1" aria-label=${`Node ${card.name}`} title=${card.name}>${name}</a>
-    <span class="cells">${gpus.map((gpu) => html`<${Cell} key=${gpu.uuid} gpu=${gpu} node=${card} known=${known} color=${color} />`)}</span>
+    <span class="cells">${gpus.map((gpu) => cell(gpu, card, known, color))}</span>
   </li>`);
