@@ -40,6 +40,14 @@ def test_bash_offers_commands_and_their_options() -> None:
     assert completed("absent", "--nothing") == set()
 
 
+def test_no_default_in_a_help_text_is_in_parentheses() -> None:
+    """The library adds them to defaults that are given as texts, as if they were computed."""
+    root = get_command(app)
+    for path in vocabulary(root, root.make_context("lamina", [], resilient_parsing=True)):
+        shown = CliRunner().invoke(app, [*path.split(), "--help"], terminal_width=300, color=False)
+        assert shown.exit_code == 0 and "[default: (" not in shown.output, shown.output
+
+
 @pytest.mark.parametrize("shell", SHELLS)
 def test_each_script_has_every_command_and_is_valid(shell: str) -> None:
     root = get_command(app)

@@ -145,6 +145,14 @@ def test_invalid_input_is_refused_in_one_sentence_and_nothing_stays(
     assert list(labs.iterdir()) == []
 
 
+def test_a_file_of_machines_as_the_configuration_is_refused_with_the_option_to_use(labs: Path) -> None:
+    machines = labs / "machines.yaml"
+    machines.write_text("dra: true\nnodes:\n- name: node-0\n  gpus: [{model: T4}]\n")
+    code, _, sentence = run(labs, "lab", "up", "--config", str(machines))
+    assert code == 2 and sentence.strip().endswith(f"not a configuration; use --machines {machines}")
+    assert not (labs / "default").exists()
+
+
 def test_an_unknown_configuration_key_is_named(labs: Path) -> None:
     config = labs / "lamina.yaml"
     config.write_text("hami:\n  deviceMemoryScalin: 3\n")

@@ -16,7 +16,7 @@ def load(
     memory: Annotated[
         str,
         typer.Option(
-            "--memory", help="Memory to hold, such as 5120Mi, 5Gi or 25% of what the GPU has.", show_default="none"
+            "--memory", help="Memory to hold, such as 5120Mi, 5Gi or 25% of what the GPU has.", show_default=False
         ),
     ] = "",
     seconds: Annotated[float, typer.Option("--seconds", help="Seconds to launch kernels.")] = 10.0,

@@ -28,14 +28,12 @@ Name = Annotated[str, typer.Option("--name", help="Name of the lab. Several labs
 @app.command()
 def up(
     name: Name = "default",
-    nodes: Annotated[int | None, typer.Option("--nodes", help="Number of nodes.", show_default="1")] = None,
+    nodes: Annotated[int | None, typer.Option("--nodes", help="Number of nodes. Defaults to 1.")] = None,
     gpus_per_node: Annotated[
         int | None,
-        typer.Option("--gpus-per-node", help="Number of GPUs per node. 0 makes CPU nodes.", show_default="2"),
+        typer.Option("--gpus-per-node", help="Number of GPUs per node. Defaults to 2. 0 makes CPU nodes."),
     ] = None,
-    gpu: Annotated[
-        str | None, typer.Option("--gpu", help="GPU model, such as T4.", show_default="V100-SXM2-32GB")
-    ] = None,
+    gpu: Annotated[str | None, typer.Option("--gpu", help="GPU model, such as T4. Defaults to V100-SXM2-32GB.")] = None,
     machines: Annotated[
         Path | None, typer.Option("--machines", help="YAML file that describes each node of the lab.")
     ] = None,

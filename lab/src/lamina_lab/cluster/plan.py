@@ -88,6 +88,15 @@ def from_file(path: Path, *, port: int) -> LabPlan:
     return checked(msgspec.structs.replace(plan, port=port or plan.port), str(path))
 
 
+def describes_machines(text: str) -> bool:
+    """Whether this is such a file, or was meant to be."""
+    try:
+        found = yaml.safe_load(text)
+    except yaml.YAMLError:
+        return False
+    return isinstance(found, dict) and isinstance(found.get("nodes"), list)
+
+
 def checked(plan: LabPlan, where: str) -> LabPlan:
     """Return `plan` if every node can be created. Raises BadInput."""
     if not 1 <= len(plan.nodes) <= MAX_NODES:

@@ -18,7 +18,7 @@ import msgspec
 from lamina import __version__, configuration
 from lamina.errors import BadInput, LaminaError
 from lamina_lab.api.access.kubeconfig import write as write_kubeconfig
-from lamina_lab.cluster.plan import LabPlan
+from lamina_lab.cluster.plan import LabPlan, describes_machines
 from lamina_lab.host import leftovers, status
 from lamina_lab.host.directory import MARKER, LabDirectory, lab_directory, labs_root, make_private
 from lamina_lab.host.status import Phase
@@ -86,6 +86,8 @@ def _configuration(path: Path | None) -> str:
         text = path.read_text()
     except (OSError, UnicodeDecodeError) as error:
         raise BadInput(f"cannot read the configuration {path}: {error}") from error
+    if describes_machines(text):
+        raise BadInput(f"{path} describes the machines of a lab, not a configuration; use --machines {path}")
     configuration.load(text, str(path))
     return text
 
