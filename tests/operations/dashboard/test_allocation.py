@@ -20,6 +20,13 @@ def test_points_are_percent_of_all_gpus() -> None:
     assert history.since(100.0) == [(200.0, 25.0, 12.5, 0.0, 15.0, 1.25, 7.5)]
 
 
+def test_a_part_of_what_is_used_is_a_gap() -> None:
+    history = AllocationHistory()
+    for now, missing in ((0.0, 0), (EVERY_S, 1), (2 * EVERY_S, 0)):
+        history.note(now, msgspec.structs.replace(figures(50), used_mib=30 - 20 * missing, nodes_without_use=missing))
+    assert [point.used for point in history.since(-1.0)] == [15.0, None, 15.0]
+
+
 def test_a_point_is_added_for_what_differs_after_a_while() -> None:
     history = AllocationHistory()
     for now, granted in ((0.0, 0), (EVERY_S - 1, 10), (EVERY_S, 20), (3 * EVERY_S, 20), (4 * EVERY_S, 30)):

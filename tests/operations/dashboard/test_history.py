@@ -14,9 +14,11 @@ def document(used_mib: int | None, busy_percent: int | None = None, *, uid: str 
 
 def test_readings_in_the_order_of_time() -> None:
     history = UseHistory()
-    for moment, used, busy in ((5.0, 100, None), (10.0, None, None), (15.0, 300, 40)):
+    history.note(1.0, document(None))
+    for moment, used, busy in ((5.0, 100, None), (10.0, None, None), (12.0, None, None), (15.0, 300, 40)):
         history.note(moment, document(used, busy))
-    assert history.of_pod("u") == {"main G": [(5.0, 100, None, 9, None), (15.0, 300, 40, 9, None)]}
+    known = [(5.0, 100, None, 9, None), (15.0, 300, 40, 9, None)]
+    assert history.of_pod("u") == {"main G": [known[0], (10.0, None, None, None, None), known[1]]}, "a gap is one point"
 
 
 def test_only_the_last_readings_are_kept() -> None:

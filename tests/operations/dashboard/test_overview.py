@@ -24,6 +24,14 @@ async def test_capacity_is_in_units_by_size(page: Page) -> None:
     assert pods == "Pods with GPUs 1,234 run 2 wait or are refused"
 
 
+async def test_nodes_without_figures_are_counted_next_to_what_is_used(page: Page) -> None:
+    figures = ClusterFigures(nodes=3, gpus=3, memory_mib=4096, used_mib=1024, nodes_without_use=2)
+    page.board.post(ClusterDocument(cluster=figures))
+    await page.until("document.querySelector('#figures') !== null")
+    (memory, *_) = (" ".join(text.split()) for text in await page.texts("#figures > div"))
+    assert memory.endswith("Used: at least 1 GiB Figures of 2 nodes are missing")
+
+
 async def test_an_empty_cluster_says_so(page: Page) -> None:
     page.board.post(ClusterDocument())
     await page.until("document.querySelector('#waiting') !== null")

@@ -124,6 +124,26 @@ async def test_a_pod_has_its_limits_use_charts_commands_and_claims(page: Page) -
         assert fact in text, fact
 
 
+@pytest.mark.parametrize(("limit_mib", "unit"), [(900, "MiB"), (5000, "GiB"), (81920, "GiB"), (3 << 20, "TiB")])
+async def test_an_axis_of_memory_has_round_numbers_of_one_unit(page: Page, limit_mib: int, unit: str) -> None:
+    page.board.post(pods(u=running("web")), 99.0)
+    use = use_of("team", "web", "main", used_mib=100, busy_percent=1.0, limit_mib=limit_mib, peak_mib=200)
+    page.board.use(use, "", 100.0)
+    await page.until("document.querySelector('nav') !== null")
+    await page.run(
+        "((drawing, write) => { window.written = [];"
+        " drawing.fillText = function (text, ...rest) { window.written.push(text); write.call(this, text, ...rest); };"
+        "})(CanvasRenderingContext2D.prototype, CanvasRenderingContext2D.prototype.fillText)"
+    )
+    await opened(page, "#/pod/team/web")
+    await page.until("window.written.some((text) => text.endsWith('iB'))")
+    ticks = {text for text in await page.run("window.written") if text.endswith("iB")}
+    numbers = sorted({float(text.split()[0].replace(",", "")) for text in ticks})
+    assert {text.split()[1] for text in ticks} == {unit} and len(numbers) >= 3, ticks
+    step = numbers[1] - numbers[0]
+    assert f"{step:e}"[0] in "125" and all(abs(each / step - round(each / step)) < 1e-6 for each in numbers), ticks
+
+
 async def test_a_pod_that_is_gone_says_so(page: Page) -> None:
     page.board.post(pods())
     await opened(page, "#/pod/team/web")

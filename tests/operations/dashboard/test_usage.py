@@ -9,12 +9,21 @@ from aiohttp import web
 
 from lamina.errors import BadInput
 from lamina.operations.dashboard.board import Board
-from lamina.operations.dashboard.document import ClusterDocument, GpuCard, GpuPart, NodeCard, PodCard, ShareCard
+from lamina.operations.dashboard.document import (
+    ClusterDocument,
+    ClusterFigures,
+    GpuCard,
+    GpuPart,
+    NodeCard,
+    PodCard,
+    ShareCard,
+)
 from lamina.operations.dashboard.usage import with_usage
 from lamina.operations.dashboard.usage_pages import EVERY_S, UsagePages
 from lamina.ports.clock import FakeClock
 from lamina.ports.listener import Address, listening
-from lamina.report.cluster_use import ClusterUse, ShareFigures
+from lamina.report.cluster_use import ClusterUse, GpuLoad, ShareFigures
+from tests.operations.dashboard.pages import gpu, node
 from tests.waiting import until
 
 MIB = 2**20
@@ -66,6 +75,16 @@ def document(*rows: ShareCard) -> ClusterDocument:
     )  # fmt: skip
     pods = {"u": PodCard(namespace="team", name="p", state="running", shares=rows)}
     return ClusterDocument(nodes={"n": NodeCard(name="n", gpus=(gpu,))}, pods=pods)
+
+
+def test_a_node_without_figures_is_missing_and_not_zero() -> None:
+    cards = {name: node(name, gpu(name, 0), gpu(name, 1)) for name in ("a", "b", "c")}
+    known = {f"GPU-{name}-{index}": GpuLoad(used_mib=100, node=name) for name, index in (("a", 0), ("a", 1), ("b", 0))}
+    clustered = ClusterDocument(cluster=ClusterFigures(memory_mib=1000), nodes=cards)
+    figures = with_usage(clustered, ClusterUse(gpus=known)).cluster
+    assert (figures.used_mib, figures.nodes_without_use) == (300, 2)
+    figures = with_usage(clustered, ClusterUse(gpus={"GPU-a-0": GpuLoad(node="a")})).cluster
+    assert (figures.used_mib, figures.nodes_without_use) == (None, 0), "nothing is known, which is no part"
 
 
 def test_shares_and_parts_have_their_use() -> None:

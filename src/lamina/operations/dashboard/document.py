@@ -180,6 +180,8 @@ class ClusterFigures(Struct, frozen=True, kw_only=True, gc=False):
     """What all processes on the GPUs use, where that is known of one at least."""
     busy_percent: float | None = None
     """The mean over the GPUs of which it is known."""
+    nodes_without_use: int = 0
+    """Nodes with a GPU that is missing from what is used, where that is known of others."""
     cost_per_hour: float | None = None
     """Of what is granted, on GPUs with a price; None where none has one."""
     currency: str = ""

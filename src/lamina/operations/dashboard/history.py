@@ -40,6 +40,7 @@ class UsePoint(NamedTuple):
     peak_mib: int | None = None
 
 
+_NOTHING = (None, None, None, None)
 UsePoints = Mapping[str, list[UsePoint]]
 """Points in the order of time, by container and GPU with a space between them."""
 
@@ -52,6 +53,11 @@ class _Readings:
         self._before: deque[UsePoint] = deque(maxlen=KEPT_S // SPARSE_EVERY_S)
 
     def add(self, point: UsePoint) -> None:
+        """Take in a point. Of those at which nothing is known, the first one after others ends their line."""
+        if point.used_mib is None and point.busy_percent is None:
+            if not self.recent or self.recent[-1][1:] == _NOTHING:
+                return
+            point = UsePoint(point.at, *_NOTHING)
         if len(self.recent) == MAX_USE_POINTS:
             leaving = self.recent[0]
             if not self._before or leaving.at - self._before[-1].at >= SPARSE_EVERY_S:
@@ -83,9 +89,8 @@ class UseHistory:
         gpus, self._gpus = self._gpus, {}
         for node in document.nodes.values():
             for gpu in node.gpus:
-                if gpu.used_mib is not None or gpu.busy_percent is not None:
-                    self._gpus[gpu.uuid] = readings = gpus.get(gpu.uuid) or _Readings()
-                    readings.add(UsePoint(now, gpu.used_mib, gpu.busy_percent))
+                self._gpus[gpu.uuid] = readings = gpus.get(gpu.uuid) or _Readings()
+                readings.add(UsePoint(now, gpu.used_mib, gpu.busy_percent))
 
     def recent(self, uid: str) -> UsePoints:
         """The last minutes of the shares of a pod."""
@@ -102,9 +107,8 @@ class UseHistory:
 
 def _with_share(readings: _Readings | None, now: float, row: ShareCard) -> _Readings:
     readings = readings or _Readings()
-    if row.used_mib is not None or row.busy_percent is not None:
-        limit = row.most_mib if row.limit_mib is None else row.limit_mib
-        readings.add(UsePoint(now, row.used_mib, row.busy_percent, limit, row.peak_mib))
+    limit = row.most_mib if row.limit_mib is None else row.limit_mib
+    readings.add(UsePoint(now, row.used_mib, row.busy_percent, limit, row.peak_mib))
     return readings
 
 
@@ -117,7 +121,7 @@ class AllocationPoint(NamedTuple):
     stranded: float | None
     """Memory that is free on GPUs into which none of the pods of the cluster would fit."""
     used: float | None = None
-    """Memory that processes use."""
+    """Memory that processes use. A part of it is not known where that of a node is not."""
     cost_per_hour: float | None = None
     """Of what is granted, in the currency of the configuration."""
     busy: float | None = None
@@ -143,7 +147,9 @@ class AllocationHistory:
             round(100 * figures.granted_mib / memory, 2),
             round(100 * figures.granted_cores / cores, 2),
             round(100 * figures.stranded_mib / memory, 2),
-            None if figures.used_mib is None else round(100 * figures.used_mib / memory, 2),
+            None
+            if figures.used_mib is None or figures.nodes_without_use
+            else round(100 * figures.used_mib / memory, 2),
             figures.cost_per_hour,
             figures.busy_percent,
         )

@@ -1,7 +1,7 @@
 """What containers use of their shares, by the metrics of agents, and its place in the document."""
 
 from collections import Counter
-from collections.abc import Collection, Container, Iterable, Iterator, Mapping
+from collections.abc import Container, Iterable, Iterator, Mapping
 
 import msgspec
 
@@ -26,18 +26,20 @@ def with_usage(document: ClusterDocument, use: ClusterUse) -> ClusterDocument:
     pods = {uid: _pod(card, use) for uid, card in document.pods.items()}
     used = {(uid, row.gpu): amount for uid, card in pods.items() for row, amount in _used(card)}
     nodes = {name: _node(card, used, use) for name, card in document.nodes.items()}
-    figures = _with_sums(document.cluster, use.gpus.values())
+    figures = _with_sums(document, use.gpus)
     return with_native_shares(msgspec.structs.replace(document, cluster=figures, pods=pods, nodes=nodes), use)
 
 
-def _with_sums(figures: ClusterFigures, loads: Collection[GpuLoad]) -> ClusterFigures:
-    """The figures, with the use of all GPUs whose use is known."""
-    used = [load.used_mib for load in loads if load.used_mib is not None]
-    busy = [load.busy_percent for load in loads if load.busy_percent is not None]
+def _with_sums(document: ClusterDocument, loads: Mapping[str, GpuLoad]) -> ClusterFigures:
+    """The figures, with the use of all GPUs whose use is known, and how many nodes have others."""
+    used = {uuid: load.used_mib for uuid, load in loads.items() if load.used_mib is not None}
+    busy = [load.busy_percent for load in loads.values() if load.busy_percent is not None]
+    missing = sum(any(gpu.uuid not in used for gpu in node.gpus) for node in document.nodes.values())
     return msgspec.structs.replace(
-        figures,
-        used_mib=sum(used) if used else None,
+        document.cluster,
+        used_mib=sum(used.values()) if used else None,
         busy_percent=round(sum(busy) / len(busy), 1) if busy else None,
+        nodes_without_use=missing if used else 0,
     )
 
 

@@ -24,6 +24,22 @@ export function memory(mib) {
   return mib < 1024 * 1024 ? `${oneDigit(mib / 1024)} GiB` : `${oneDigit(mib / 1024 / 1024)} TiB`;
 }
 
+const UNITS = [["TiB", 1024 * 1024], ["GiB", 1024], ["MiB", 1]];
+const STEPS = [-1, 0, 1, 2, 3].flatMap((zeros) => [1, 2, 5].map((step) => step * 10 ** zeros));
+
+// An axis of memory for uPlot: all of its values are in the unit of the largest, and round numbers of it.
+export const MEMORY_AXIS = {
+  incrs: (chart, axis, least, most) => STEPS.map((step) => step * unitOf(most)[1]),
+  values: ({ scales }, values) => {
+    const [unit, size] = unitOf(scales.y.max);
+    return values.map((value) => `${oneDigit(value / size)} ${unit}`);
+  },
+};
+
+function unitOf(mib) {
+  return UNITS.find(([, size]) => mib >= size) ?? UNITS.at(-1);
+}
+
 // To the MiB, for tooltips and details.
 export function exactMemory(mib) {
   return mib === null || mib === undefined ? NOT_KNOWN : `${number(mib)} MiB`;

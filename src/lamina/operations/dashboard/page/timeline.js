@@ -19,7 +19,8 @@ function ticks(moments) {
 const ONE_S = 30; // Before and after a single reading, which is a point and no line.
 
 // `times` are seconds since the epoch, `series` lines as { title, values, color, dash }, with null for what is not
-// known; `text` names a value, `tick` one at the axis, `top` is the value at the top, or null for that of the highest.
+// known; `text` names a value, `axis` is how uPlot writes those at the axis where that differs, `top` is the value at the
+// top, or null for that of the highest.
 export class Timeline extends Component {
   componentDidMount() {
     this.observer = new ResizeObserver(([entry]) => this.fit(entry.contentRect.width));
@@ -58,7 +59,7 @@ export class Timeline extends Component {
       width: Math.max(100, Math.round(this.place.clientWidth)),
       height: heightFor(this.place.clientWidth),
       scales: { x: { range: (_, least, most) => (most > least ? [least, most] : [least - ONE_S, least + ONE_S]) }, y: { range: (_, least, most) => [0, top ?? Math.max(1, most * 1.1)] } },
-      axes: [{ ...axis, space: 80, size: 28, values: (_, moments) => ticks(moments) }, { ...axis, size: 68, values: (_, values) => values.map(this.props.tick ?? text) }],
+      axes: [{ ...axis, space: 80, size: 28, values: (_, moments) => ticks(moments) }, { ...axis, size: 68, values: (_, values) => values.map(text), ...this.props.axis }],
       series: [{}, ...series.map(({ title, color: name, dash }) => ({
         label: title, stroke: color(name), width: 2, dash, value: (_, value) => (value === null ? "not known" : text(value)),
         paths: window.uPlot.paths.stepped({ align: 1 }), points: { show: times.length === 1 },

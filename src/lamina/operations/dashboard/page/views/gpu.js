@@ -1,7 +1,7 @@
 // One GPU: its shares now and over time, its use and health, the events of its node, and the commands to act.
 
 import { link } from "../address.js";
-import { commonStart, memory } from "../formats.js";
+import { MEMORY_AXIS, commonStart, memory } from "../formats.js";
 import { OnDemand } from "../ondemand.js";
 import { Panel } from "../parts.js";
 import { html } from "../rendering.js";
@@ -36,7 +36,7 @@ function History({ history, gpu, known }) {
     <${Panel} id="holders" title="Shares over time"><${Holders} holders=${history.holders} known=${known} /><${Source} history=${history} /><//>
     ${times.length ? html`
       <${Panel} id="use" title="Use over time"><div class="charts">
-        <${Timeline} times=${times} text=${memory} top=${gpu.memory_mib} label="Memory in use" series=${[{ title: "In use", values: column(1), color: "--color-0" }]} />
+        <${Timeline} times=${times} text=${memory} axis=${MEMORY_AXIS} top=${gpu.memory_mib} label="Memory in use" series=${[{ title: "In use", values: column(1), color: "--color-0" }]} />
         <${Timeline} times=${times} text=${(value) => `${value} %`} top=${100} label="GPU time" series=${[{ title: "GPU time", values: column(2), color: "--color-3" }]} />
       </div><//>` : null}`;
 }

@@ -22,7 +22,7 @@ export function Overview({ known }) {
 const Figures = memo(({ cluster }) => html`
   <section aria-label="Capacity"><dl class="figures" id="figures">
     <${Figure} name="Memory" value=${percent(cluster.granted_mib, cluster.memory_mib)} unit="granted"
-      notes=${[`${memory(cluster.granted_mib)} of ${memory(cluster.memory_mib)}`, `Used: ${amount(cluster.used_mib, memory)}`]}
+      notes=${[`${memory(cluster.granted_mib)} of ${memory(cluster.memory_mib)}`, `Used: ${amount(cluster.used_mib, (mib) => `${part(cluster)}${memory(mib)}`)}`, ...missing(cluster)]}
       whole=${cluster.memory_mib} granted=${cluster.granted_mib} used=${cluster.used_mib} stranded=${cluster.stranded_mib} />
     <${Figure} name="Compute" value=${percent(cluster.granted_cores, cluster.cores)} unit="granted"
       notes=${[`${rounded(cluster.granted_cores / 100)} of ${counted(cluster.cores / 100, "GPU")}`, `GPU time used: ${amount(cluster.busy_percent, (busy) => `${busy}\u00a0%`)}`]}
@@ -36,6 +36,15 @@ const Figures = memo(({ cluster }) => html`
       notes=${[`${number(cluster.waiting_pods)} wait or are refused`]} />
     ${cluster.cost_per_hour === null || cluster.cost_per_hour === undefined ? null : html`<${Cost} cluster=${cluster} />`}
   </dl></section>`);
+
+// What is used is a part where figures of nodes are missing.
+function part({ nodes_without_use: nodes }) {
+  return nodes ? "at least " : "";
+}
+
+function missing({ nodes_without_use: nodes }) {
+  return nodes ? [`Figures of ${counted(nodes, "node")} are missing`] : [];
+}
 
 // What metrics alone tell.
 function amount(value, text) {
@@ -94,7 +103,7 @@ function course(points) {
     series: lines.map(({ column, ...line }) => ({ ...line, values: all.map((point) => point[column] ?? null) })),
     top: 100,
     text: (value) => `${value.toFixed(1)} %`,
-    tick: (value) => `${value} %`,
+    axis: { values: (_, values) => values.map((value) => `${value} %`) },
     label: "Percent of all GPUs; gaps are not known",
   };
 }

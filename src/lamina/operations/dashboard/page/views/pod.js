@@ -1,7 +1,7 @@
 // One pod: its shares with what they use and used, why it waits, its events, and the commands to act.
 
 import { link } from "../address.js";
-import { compute, exactMemory, memory, percent } from "../formats.js";
+import { MEMORY_AXIS, compute, exactMemory, memory, percent } from "../formats.js";
 import { OnDemand } from "../ondemand.js";
 import { Lines, Panel } from "../parts.js";
 import { html } from "../rendering.js";
@@ -88,7 +88,7 @@ function Charts({ share, points }) {
   const times = points.map(([at]) => at);
   const column = (place) => points.map((point) => point[place]);
   return html`
-    <${Timeline} times=${times} text=${memory} label=${`Memory of ${share.container}`} series=${[
+    <${Timeline} times=${times} text=${memory} axis=${MEMORY_AXIS} label=${`Memory of ${share.container}`} series=${[
       { title: "In use", values: column(1), color: "--color-0" },
       { title: "Peak", values: column(4), color: "--color-2", dash: [2, 4] },
       { title: "Limit", values: column(3), color: "--color-1", dash: [7, 4] },
