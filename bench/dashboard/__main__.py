@@ -49,7 +49,8 @@ const probes = {
 };
 const inView = () => {
   const all = document.querySelectorAll(".tile").length === parseInt(text("#shown")?.replaceAll(",", ""));
-  return all || document.querySelector(".map")?.getBoundingClientRect().bottom >= innerHeight ? "as a whole" : "in part";
+  const bottom = document.querySelector(".map")?.getBoundingClientRect().bottom;
+  return all || bottom >= innerHeight ? "as a whole" : "in part";
 };
 let waits = false;
 const look = () => {
