@@ -36,12 +36,12 @@ def fits(
 
     Pods of Deployments, ReplicaSets, StatefulSets, Jobs and CronJobs are tried one after another, as many as they
     have. What counts is what is free of GPUs, quotas on them, node selectors and required node affinity, taints,
-    cordoned nodes, and CPU, memory and other resources of nodes. A group fits with as many members as its
-    PodGroup or Job needs, in the file or the cluster, or not at all. What pods demand of each other's places, host ports
-    and volumes are not checked. ResourceClaims, those of the file included, are tried on the devices that nodes
-    offer, if that is possible without evaluating their expressions. Exits with 0 if all pods fit, 1 if one does not
-    or if that is not known, 2 for a manifest that cannot be read or that admission would refuse, and 3 if the cluster
-    cannot be reached.
+    cordoned nodes, and CPU, memory and other resources of nodes. A group fits with as many members as its PodGroup or
+    Job needs, in the file or the cluster, or not at all. What pods demand of each other's places, host ports and
+    volumes are not checked. ResourceClaims, those of the file included, are tried on the devices that nodes offer, if
+    that is possible without evaluating their expressions. Exits with 0 if all pods fit, 1 if one does not or if that is
+    not known, 2 for a manifest that cannot be read or that admission would refuse, and 3 if the cluster cannot be
+    reached.
     """
     one_of(output, ANSWER_OUTPUTS, "--output")
     text = sys.stdin.read() if file == _STDIN else read_text(file)
