@@ -1,6 +1,6 @@
 """`python -m bench.latency`: requests next to containers that keep the GPU busy; prints a table, writes the file, ends
 with 1 if a floor breaks. Times are over those of the same requests alone, without the facade; neighbors' speed is over
-that of one alone. `modes` and `goals` are computed in virtual time, `clock` runs on the machine's clock.
+that of one alone. `modes`, `goals` and `crowd` are computed in virtual time, `clock` runs on the machine's clock.
 """
 
 import argparse
@@ -10,7 +10,7 @@ from pathlib import Path
 
 from msgspec import structs
 
-from bench.latency.cells import PLAIN, Cell, Mode, chosen, goals, modes
+from bench.latency.cells import PLAIN, Cell, Mode, chosen, crowded, goals, modes
 from bench.latency.figures import Compared
 from bench.latency.runs import Runs
 from bench.machine import add_hurry
@@ -29,6 +29,7 @@ PARTS = {
     "goals": Part(
         about="a request of 4 ms next to training, on the slices of an H200", needs=(COMPILER,), smallest=_QUICK
     ),
+    "crowd": Part(about="as goals, next to two and four trainings", needs=(COMPILER,), smallest=_QUICK),
     "clock": Part(about="as goals, on the machine's clock", needs=(COMPILER,), smallest=_QUICK, usual=False),
 }
 EVERY = 200
@@ -79,13 +80,17 @@ def all_modes(report: Report, runs: Runs, name: str, cells: Iterable[Cell]) -> T
     return table
 
 
-def latency_class(report: Report, table: Table) -> None:
+def latency_class(report: Report, table: Table, name: str = "class") -> None:
     """What requests with the higher priority take over those alone, and what is left of the neighbor's speed. Without
     limits, as a null control, they take longer."""
-    report.add("class-p99", "times", ours=max(found.p99 for _, found in table.first))
-    for name, load in (("class-neighbor-often", 0.5), ("class-neighbor-seldom", 0.1)):
-        report.add(name, "of its speed", ours=min(found.speed for cell, found in table.first if cell.load == load))
-    report.control("class-p99", "times", ours=max(table.plain))
+    report.add(f"{name}-p99", "times", ours=max(found.p99 for _, found in table.first))
+    for often, load in (("often", 0.5), ("seldom", 0.1)):
+        report.add(
+            f"{name}-neighbor-{often}",
+            "of its speed",
+            ours=min(found.speed for cell, found in table.first if cell.load == load),
+        )
+    report.control(f"{name}-p99", "times", ours=max(table.plain))
 
 
 def main() -> int:
@@ -103,6 +108,8 @@ def main() -> int:
             all_modes(report, runs, "modes", chosen(options.every))
         if "goals" in parts:
             latency_class(report, all_modes(report, runs, "goals", goals()))
+        if "crowd" in parts:
+            latency_class(report, all_modes(report, runs, "crowd", crowded()), "crowd-class")
         if "clock" in parts:
             all_modes(report, Runs(Path(name), options.hurry, virtual=False), "clock", goals()[-1:])
     return report.finish(options.json, html=options.html)

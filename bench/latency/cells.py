@@ -1,7 +1,7 @@
 """The conditions under which the latency of requests is measured, and the modes in which containers share. Pure."""
 
 import random
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from itertools import product
 from typing import Any
 
@@ -127,18 +127,27 @@ def chosen(every: int) -> list[Cell]:
 
 def goals() -> list[Cell]:
     """The cells that the latency class is judged by: a request of 4 ms on a GPU with the slices of an H200."""
+    return _next_to_training(1, (0.1, 1.0))
+
+
+def crowded() -> list[Cell]:
+    """As the goals, next to several containers."""
+    return [cell for neighbors in NEIGHBORS[1:] for cell in _next_to_training(neighbors, (1.0,))]
+
+
+def _next_to_training(neighbors: int, kernels_ms: Sequence[float]) -> list[Cell]:
     return [
         Cell(
             request_ms=4.0,
             train_ms=(0.1,),
             load=load,
-            neighbors=1,
+            neighbors=neighbors,
             neighbor=_neighbor("loop", kernel_ms),
             slice_us=H200_SLICE_US,
             switch_us=H200_SWITCH_US,
         )
         for load in (0.1, 0.5)
-        for kernel_ms in (0.1, 1.0)
+        for kernel_ms in kernels_ms
     ]
 
 

@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 from msgspec import structs
 
-from bench.latency.cells import LOADS, PLAIN, REQUESTS_MS, TRAINS_MS, Cell, cells, chosen, goals, modes
+from bench.latency.cells import LOADS, PLAIN, REQUESTS_MS, TRAINS_MS, Cell, cells, chosen, crowded, goals, modes
 from bench.latency.figures import Served, compared, served
 from bench.latency.runs import Runs
 
@@ -67,6 +67,12 @@ def test_few_cells_have_each_value() -> None:
     assert {cell.request_ms for cell in few} == set(REQUESTS_MS)
     assert {cell.train_ms for cell in few} == set(TRAINS_MS)
     assert {cell.load for cell in few} == set(LOADS)
+
+
+def test_a_crowd_differs_from_the_goals_by_its_number_alone() -> None:
+    found = {(cell.neighbors, cell.load) for cell in crowded()}
+    assert found == {(2, 0.1), (2, 0.5), (4, 0.1), (4, 0.5)}
+    assert all(structs.replace(cell, neighbors=1) in goals() for cell in crowded())
 
 
 @pytest.mark.parametrize("neighbors", [1, 2, 4])
