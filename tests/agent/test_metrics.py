@@ -98,6 +98,15 @@ async def test_the_launch_window_of_a_container(reported: Reported) -> None:
     assert await reported.value(series, "busy", GPU[1]) == 0.015
 
 
+async def test_what_a_launch_takes_is_known_once_it_was_measured(reported: Reported) -> None:
+    folder = await reported.runs("busy", share(1, 3000, cores=30))
+    holds(folder / "usage", spilled=0, refusals=0, busy_ns=0)
+    named = "lamina_container_launch_seconds"
+    assert named not in {name for name, _ in await reported.series("busy", GPU[1])}
+    holds(folder / "usage", spilled=0, refusals=0, busy_ns=0, launch_ns=2_500_000)
+    assert await reported.value(named, "busy", GPU[1]) == 0.0025
+
+
 @pytest.mark.parametrize("damage", [lambda path: path.unlink(), lambda path: path.write_bytes(path.read_bytes()[:100])])
 async def test_a_container_without_a_whole_arbiter_file_has_no_windows(
     reported: Reported, damage: Callable[[Path], object]
@@ -406,13 +415,14 @@ async def test_a_protected_page_is_for_callers_that_are_allowed(
             assert response.status == 200
 
 
-def holds(path: Path, *, spilled: int, refusals: int, busy_ns: int, **kinds: int) -> None:
+def holds(path: Path, *, spilled: int, refusals: int, busy_ns: int, launch_ns: int = 0, **kinds: int) -> None:
     """Write one process with these bytes by kind into a usage file for one GPU."""
     data = bytearray(path.read_bytes().ljust(layout.usage_bytes(1), b"\0"))
     head = layout.UsageFile.from_buffer(data)
     head.slots_used = 1
     head.devices[0].refusals = refusals
     head.devices[0].compute.busy_ns = busy_ns
+    head.devices[0].compute.launch_ns = launch_ns
     offset = len(bytes(head))
     slot = layout.Slot.from_buffer(data, offset)
     slot.owner, slot.generation = 42, 1

@@ -131,7 +131,8 @@ def test_a_line_leads_to_the_dashboard_of_its_node_or_namespace() -> None:
     ("what", "metric"),
     [("cost", "lamina_gpu_price_per_hour"), ("idle shares", "lamina_pod_idle_seconds"),
      ("idle GPUs", "lamina_gpu_seconds_total"), ("waiting for a launch", "lamina_container_waited_seconds_total"),
-     ("launch windows", "lamina_container_launch_window_seconds"), ("claims", "lamina_claim_memory_used_bytes")],
+     ("launch windows", "lamina_container_launch_window_seconds"),
+     ("lengths of launches", "lamina_container_launch_seconds"), ("claims", "lamina_claim_memory_used_bytes")],
 )  # fmt: skip
 def test_what_dashboards_are_about(what: str, metric: str) -> None:
     assert any(metric in target["expr"] for _, panel in PANELS for target in panel["targets"]), what

@@ -75,6 +75,8 @@ class ShareSample(Struct, frozen=True, kw_only=True):
     waited_s: float | None = 0.0
     window_s: float = 0.0
     """For how long of each period of 20 ms it begins launches, where containers take turns; 0 if it always may."""
+    launch_s: float | None = None
+    """What one of its launches takes on the GPU, on average; None where none was measured."""
     busy_percent: float | None = 0.0
     """GPU time that it got over the last seconds; None where not all of it is measured."""
     pod_uid: str = ""

@@ -32,6 +32,8 @@ class DeviceUsage(Struct, frozen=True, kw_only=True):
     """The part of `spilled` that is kept on the host, because others need the GPU's memory."""
     waited_ns: int = 0
     """How long its threads waited for their share of the GPU's time, ever, added up."""
+    launch_ns: int = 0
+    """What a launch takes on the GPU, on average, as far as it was measured lately; 0 if none was."""
     used_at_ns: int | None = None
     """Where its time is not measured: when it used the GPU last, give or take a minute, by CLOCK_MONOTONIC; 0 if no
     process has begun yet, None if that is not known."""
@@ -185,6 +187,7 @@ def _device(
         context_bytes=record.context_bytes,
         busy_ns=max(0, record.compute.busy_ns - record.compute.refund_ns),
         waited_ns=record.compute.waited_ns,
+        launch_ns=record.compute.launch_ns,
         used_at_ns=used_at,
     )
 

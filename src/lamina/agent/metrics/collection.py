@@ -218,6 +218,7 @@ def _share(
         busy_percent=None,
         used_at=device.used_at_ns / _NS if device and device.used_at_ns is not None else None,
         waited_s=device.waited_ns / _NS if device else None,
+        launch_s=device.launch_ns / _NS if device and device.launch_ns else None,
     )
 
 

@@ -184,6 +184,9 @@ def _of_shares(prefix: str, who: str) -> tuple[MetricFamily[ShareSample], ...]:
         gauge(f"{prefix}_launch_window_seconds",
               f"For how long the {who} begins launches in each period of 20 ms; 0 if it always may.",
               lambda s: s.window_s),
+        gauge(f"{prefix}_launch_seconds",
+              f"What a launch of the {who} takes on the GPU, on average: a kernel, or a graph. Known while it has a "
+              "share of time, or neighbors need to know.", lambda s: s.launch_s),
         gauge(f"{prefix}_utilization_percent", f"GPU time of the {who} over the last seconds.",
               lambda s: s.busy_percent),
         MetricFamily(f"{prefix}_enforcer", f"Always 1: what limits the memory of the {who}.",

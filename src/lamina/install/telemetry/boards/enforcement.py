@@ -19,6 +19,12 @@ PANELS = (
         Query(f"max by ({OF_POD}) (lamina_container_launch_window_seconds{NAMESPACE})", POD_LEGEND),
     ),
     graph(
+        "Length of launches", "s",
+        "What a launch takes on the GPU, on average. A request of a neighbor waits for one that runs already, so "
+        "containers whose requests come first should not be next to launches that are longer than they can wait.",
+        Query(f"max by ({OF_POD}) (lamina_container_launch_seconds{NAMESPACE})", POD_LEGEND),
+    ),
+    graph(
         "Threads of claims that wait", counted("threads"),
         "Seconds of waiting per second, for each request of a ResourceClaim. Make the claim's part of the compute "
         "larger if it is always above 0.",
