@@ -52,7 +52,7 @@ static void write_detail(void *infos, unsigned index, const struct process *proc
 static nvmlReturn_t fill_list(nvmlDevice_t device, unsigned *count, void *infos, writer write)
 {
     int entry = granted_entry(device);
-    if (count == NULL || (*count != 0 && infos == NULL))
+    if (count == NULL)
         return NVML_ERROR_INVALID_ARGUMENT;
     if (entry < 0)
         return NVML_ERROR_NO_PERMISSION;
@@ -61,12 +61,14 @@ static nvmlReturn_t fill_list(nvmlDevice_t device, unsigned *count, void *infos,
     if (processes == NULL)
         return NVML_ERROR_MEMORY;
     unsigned found = processes_of(entry, processes), room = *count;
-    for (unsigned i = 0; found <= room && i < found; i++)
+    for (unsigned i = 0; found <= room && infos != NULL && i < found; i++)
         write(infos, i, &processes[i]);
     ASSERT(found <= LAMINA_SLOTS);
     free(processes);
     *count = found;
-    return found <= room ? NVML_SUCCESS : NVML_ERROR_INSUFFICIENT_SIZE;
+    if (found > room)
+        return NVML_ERROR_INSUFFICIENT_SIZE;
+    return found > 0 && infos == NULL ? NVML_ERROR_INVALID_ARGUMENT : NVML_SUCCESS;
 }
 
 /* Calls the driver first, which knows whether the device exists and NVML is initialized. */
@@ -94,16 +96,22 @@ nvmlReturn_t nvmlDeviceGetComputeRunningProcesses_v3(nvmlDevice_t device, unsign
     return result != NVML_SUCCESS ? result : fill_list(device, count, infos, write_v2);
 }
 
+/* What the driver says about the version and the mode, without its list. */
+static nvmlReturn_t check_details(nvmlDevice_t device, const nvmlProcessDetailList_t *list)
+{
+    nvmlProcessDetailList_t empty = {.version = list->version, .mode = list->mode};
+    nvmlReturn_t result = REAL(nvmlDeviceGetRunningProcessDetailList)(device, &empty);
+    return result == NVML_ERROR_INSUFFICIENT_SIZE ? NVML_SUCCESS : result;
+}
+
 nvmlReturn_t nvmlDeviceGetRunningProcessDetailList(nvmlDevice_t device, nvmlProcessDetailList_t *list)
 {
     enum { COMPUTE = 0 };
-    nvmlReturn_t result = check_device(device);
+    if (list == NULL)
+        return REAL(nvmlDeviceGetRunningProcessDetailList)(device, list);
+    nvmlReturn_t result = check_details(device, list);
     if (result != NVML_SUCCESS)
         return result;
-    if (list == NULL)
-        return NVML_ERROR_INVALID_ARGUMENT;
-    if (list->version != NVML_STRUCT_VERSION(nvmlProcessDetailList_t, 1))
-        return NVML_ERROR_ARGUMENT_VERSION_MISMATCH;
     if (list->mode == COMPUTE)
         return fill_list(device, &list->numProcArrayEntries, list->procArray, write_detail);
     list->numProcArrayEntries = 0;
@@ -170,8 +178,8 @@ nvmlReturn_t nvmlSystemGetProcessName(unsigned int pid, char *name, unsigned int
     if (facade_open() == NULL || !facade_is_ready(__func__, false))
         return (nvmlReturn_t)facade_denied();
     struct lamina_slot *slot = slot_of_pid(pid);
-    if (slot == NULL)
-        return NVML_ERROR_NOT_FOUND;
+    if (name != NULL && length != 0 && slot == NULL)
+        return NVML_ERROR_NOT_FOUND; /* a process of others; for a missing place the driver has an answer of its own */
     nvmlReturn_t result = REAL(nvmlSystemGetProcessName)(pid, name, length);
     if (result == NVML_ERROR_NOT_FOUND && name != NULL && length > sizeof slot->name) {
         char copy[sizeof slot->name];

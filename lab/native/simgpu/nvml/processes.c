@@ -129,6 +129,8 @@ nvmlReturn_t nvmlDeviceGetRunningProcessDetailList(nvmlDevice_t device, nvmlProc
     TRY(device_find(device, details, &gpu));
     if (details->version != NVML_STRUCT_VERSION(nvmlProcessDetailList_t, 1))
         return NVML_ERROR_ARGUMENT_VERSION_MISMATCH;
+    if (details->mode > CLIENTS_OF_MPS)
+        return NVML_ERROR_INVALID_ARGUMENT;
     unsigned int found = 0;
     if (details->mode != GRAPHICS)
         found = list_holders(device->gpu, details->mode == CLIENTS_OF_MPS, holders);
