@@ -33,6 +33,21 @@ def end(graph, run):
 """
 
 
+KERNELS = """
+module, kernel = ctypes.c_void_p(), ctypes.c_void_p()
+cuda.cuModuleLoadData(ctypes.byref(module), b"simgpu")
+cuda.cuModuleGetFunction(ctypes.byref(kernel), module, b"spin")
+def spend(ns):
+    time = ctypes.c_uint64(ns)
+    parameters = (ctypes.c_void_p * 1)(ctypes.addressof(time))
+    assert cuda.cuLaunchKernel(kernel, 1, 1, 1, 1, 1, 1, 0, stream, parameters, None) == 0
+def context():
+    current = ctypes.c_void_p()
+    cuda.cuDevicePrimaryCtxRetain(ctypes.byref(current), 0)
+    return current
+"""
+
+
 def reported(container: MakeContainer, script: str) -> list[str]:
     done = python(container(LIMIT), GRAPHS + script)
     assert done.returncode == 0, done.stderr
@@ -79,6 +94,42 @@ graph, run = capture(1000)
 print(launch(run), held(), take(1200), held(), launch(run), held())
 """
     assert reported(container, script) == ["0 1000 0 1200 2 1200"]
+
+
+def test_a_launch_at_the_limit_waits_for_graphs_that_end(container: MakeContainer) -> None:
+    """What a graph that still runs holds can serve the next one in its stream."""
+    script = """
+small, large = capture(1000), capture(1500)
+spend(300_000_000)
+print(launch(small[1]))
+spend(300_000_000)
+print(launch(large[1]), held())
+"""
+    assert reported(container, KERNELS + script) == ["0", "0 1500"]
+
+
+def test_a_launch_at_the_limit_does_not_wait_for_its_own_thread(container: MakeContainer) -> None:
+    """Behind a host function that waits for what the thread does next, it is refused, and others are launched."""
+    script = """
+import threading
+large, other = capture(1900), capture(100)
+flag, ends = threading.Event(), []
+waiting = ctypes.CFUNCTYPE(None, ctypes.c_void_p)(lambda _: ends.append(flag.wait(60)))
+second = ctypes.c_void_p()
+cuda.cuStreamCreate(ctypes.byref(second), 1)
+cuda.cuLaunchHostFunc(stream, waiting, None)
+meanwhile = []
+def launch_meanwhile():
+    meanwhile.append([cuda.cuCtxSetCurrent(context()), launch(other[1], second), ends[:]])
+thread = threading.Thread(target=launch_meanwhile)
+thread.start()
+print(launch(large[1]), ends)
+thread.join()
+print(*meanwhile)
+flag.set()
+print(cuda.cuStreamSynchronize(stream), ends)
+"""
+    assert reported(container, KERNELS + script) == ["2 []", "[0, 0, []]", "0 [True]"]
 
 
 def test_an_allocation_that_no_node_frees_outlives_its_graph(container: MakeContainer) -> None:

@@ -6,7 +6,9 @@
 #include "memory/reserve.h"
 #include "shared/assertion.h"
 
-enum { USED_CURRENT = 0, RESERVED_CURRENT = 2 };
+#include <time.h>
+
+enum { USED_CURRENT = 0, RESERVED_CURRENT = 2, WAIT_MS = 1000 };
 
 /* Protected by the lock of the graph records. */
 static uint64_t charged[LAMINA_MAX_DEVICES];
@@ -69,13 +71,17 @@ void graph_memory_refresh(int device)
     graph_records_unlock();
 }
 
-/* A graph that still runs keeps its memory out of the store; the next one in its stream can use that memory. */
-static void wait_and_trim(int device, CUstream stream, CUresult (*wait)(CUstream))
+void graph_memory_wait(CUstream stream, CUresult (*query)(CUstream))
 {
-    CUstreamCaptureMode mode = neutral_begin();
-    wait(stream);
-    neutral_end(mode);
-    trim_device(device);
+    const struct timespec moment = {.tv_nsec = 1000000};
+    for (int waited = 0; waited < WAIT_MS; waited++) {
+        CUstreamCaptureMode mode = neutral_begin();
+        CUresult result = query(stream);
+        neutral_end(mode);
+        if (result != CUDA_ERROR_NOT_READY)
+            return;
+        nanosleep(&moment, NULL);
+    }
 }
 
 /* The most that the store lacks for the graph. */
@@ -89,8 +95,7 @@ static uint64_t measure_lack(const struct graph_record *record, int device)
     return most > spare ? most - spare : 0;
 }
 
-CUresult graph_memory_reserve(struct graph_record *record, CUstream stream, CUresult (*wait)(CUstream),
-                              uint64_t reserved[LAMINA_MAX_DEVICES])
+CUresult graph_memory_reserve(struct graph_record *record, bool last, uint64_t reserved[LAMINA_MAX_DEVICES])
 {
     CUresult result = CUDA_SUCCESS;
     for (int device = 0; device < LAMINA_MAX_DEVICES; device++)
@@ -100,9 +105,9 @@ CUresult graph_memory_reserve(struct graph_record *record, CUstream stream, CUre
             continue;
         uint64_t lacks = measure_lack(record, device);
         if (reserve_fixed_quietly(device, LAMINA_POOL, lacks) != CUDA_SUCCESS) {
-            wait_and_trim(device, stream, wait);
+            trim_device(device);
             lacks = measure_lack(record, device);
-            result = reserve_fixed(device, LAMINA_POOL, lacks);
+            result = (last ? reserve_fixed : reserve_fixed_quietly)(device, LAMINA_POOL, lacks);
         }
         reserved[device] = result == CUDA_SUCCESS ? lacks : 0;
     }

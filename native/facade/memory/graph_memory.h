@@ -10,11 +10,15 @@
 
 #include "memory/graph_records.h"
 
-/* Before memory is mapped for launches into a stream, and after; with the lock held. On an error nothing is changed. */
-CUresult graph_memory_reserve(struct graph_record *record, CUstream stream, CUresult (*wait)(CUstream),
-                              uint64_t reserved[LAMINA_MAX_DEVICES]);
+/* Before memory is mapped for launches into a stream, and after; with the lock held. On an error nothing is changed. It
+ * is only logged at the last try. */
+CUresult graph_memory_reserve(struct graph_record *record, bool last, uint64_t reserved[LAMINA_MAX_DEVICES]);
 void graph_memory_settle(struct graph_record *record, CUstream stream, CUresult result,
                          const uint64_t reserved[LAMINA_MAX_DEVICES]);
+
+/* A graph that still runs keeps its memory out of the store, and the next one in its stream can use that memory. Waits
+ * for the stream, for a while and without the lock, because the stream may wait for this thread itself. */
+void graph_memory_wait(CUstream stream, CUresult (*query)(CUstream));
 
 /* Whether a launch into the stream needs no memory beyond what the graph already has. Call with the lock held. */
 bool graph_memory_is_mapped(const struct graph_record *record, CUstream stream);

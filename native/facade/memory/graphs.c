@@ -66,18 +66,15 @@ CUresult cuGraphInstantiateWithFlags(CUgraphExec *exec, CUgraph graph, unsigned 
 
 typedef CUresult (*maker)(CUgraphExec *exec, CUgraph graph, CUDA_GRAPH_INSTANTIATE_PARAMS *params);
 
-/* This form may also upload the graph. */
-static CUresult with_params(maker make, CUresult (*wait)(CUstream), CUgraphExec *exec, CUgraph graph,
-                            CUDA_GRAPH_INSTANTIATE_PARAMS *params)
+/* Says whether memory for the graph lacks. */
+static CUresult try_upload(maker make, bool last, CUgraphExec *exec, CUgraph graph,
+                           CUDA_GRAPH_INSTANTIATE_PARAMS *params, bool *lacks)
 {
-    enum { UPLOAD = 2 };
     uint64_t reserved[LAMINA_MAX_DEVICES];
-    if (!graph_records_any() || params == NULL || (params->flags & UPLOAD) == 0)
-        return finish_instantiation(make(exec, graph, params), exec, graph);
     graph_records_lock();
     struct graph_record *record = graph_record_of(graph);
-    CUresult result =
-        record == NULL ? CUDA_SUCCESS : graph_memory_reserve(record, params->hUploadStream, wait, reserved);
+    CUresult result = record == NULL ? CUDA_SUCCESS : graph_memory_reserve(record, last, reserved);
+    *lacks = result != CUDA_SUCCESS;
     if (result == CUDA_SUCCESS) {
         result = make(exec, graph, params);
         if (record != NULL)
@@ -87,12 +84,27 @@ static CUresult with_params(maker make, CUresult (*wait)(CUstream), CUgraphExec 
     return finish_instantiation(result, exec, graph);
 }
 
+/* This form may also upload the graph. */
+static CUresult with_params(maker make, CUresult (*query)(CUstream), CUgraphExec *exec, CUgraph graph,
+                            CUDA_GRAPH_INSTANTIATE_PARAMS *params)
+{
+    enum { UPLOAD = 2 };
+    bool lacks;
+    if (!graph_records_any() || params == NULL || (params->flags & UPLOAD) == 0)
+        return finish_instantiation(make(exec, graph, params), exec, graph);
+    CUresult result = try_upload(make, false, exec, graph, params, &lacks);
+    if (!lacks)
+        return result;
+    graph_memory_wait(params->hUploadStream, query);
+    return try_upload(make, true, exec, graph, params, &lacks);
+}
+
 CUresult cuGraphInstantiateWithParams(CUgraphExec *exec, CUgraph graph, CUDA_GRAPH_INSTANTIATE_PARAMS *params)
 {
-    return with_params(REAL(cuGraphInstantiateWithParams), REAL(cuStreamSynchronize), exec, graph, params);
+    return with_params(REAL(cuGraphInstantiateWithParams), REAL(cuStreamQuery), exec, graph, params);
 }
 
 CUresult cuGraphInstantiateWithParams_ptsz(CUgraphExec *exec, CUgraph graph, CUDA_GRAPH_INSTANTIATE_PARAMS *params)
 {
-    return with_params(REAL(cuGraphInstantiateWithParams_ptsz), REAL(cuStreamSynchronize_ptsz), exec, graph, params);
+    return with_params(REAL(cuGraphInstantiateWithParams_ptsz), REAL(cuStreamQuery_ptsz), exec, graph, params);
 }
