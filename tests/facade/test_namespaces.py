@@ -1,6 +1,8 @@
 """Processes of other pid namespaces share the account: what they hold counts, and is free when they are dead."""
 
 import subprocess
+import sys
+from pathlib import Path
 
 import pytest
 from msgspec.structs import replace
@@ -8,6 +10,7 @@ from msgspec.structs import replace
 from lamina.enforcement import layout
 from lamina_lab import simgpu
 from tests.facade.conftest import CONTEXT, MIB, MakeContainer
+from tests.facade.nvml_programs import ask
 from tests.facade.pid_namespaces import NESTED, can_nest, line, running
 from tests.waiting import wait_until
 
@@ -35,6 +38,16 @@ def test_the_dead_of_another_namespace_leave_nothing_counted(proc: tuple[str, ..
             assert box.usage().devices[0].held == 2 * (CONTEXT + 600 * MIB)
         until_taken(outer)
         assert box.usage().devices[0].held == CONTEXT + 1500 * MIB
+
+
+def test_a_process_of_another_namespace_has_its_own_name(container: MakeContainer) -> None:
+    """Its PID is that of another process outside of its namespace, which the driver would name."""
+    box = container(2000)
+    listed = "nvml.nvmlDeviceGetComputeRunningProcesses(devices()[0])"
+    with running(box, HOLD, *NESTED) as inner:
+        assert line(inner) == OK
+        named = ask(box, f"print(json.dumps([(p.pid, nvml.nvmlSystemGetProcessName(p.pid)) for p in {listed}]))")
+        assert named == [[1, Path(sys.executable).name[:15]]]
 
 
 def test_the_dead_of_outside_are_cleared_from_within(container: MakeContainer) -> None:

@@ -142,16 +142,22 @@ NO_PROCESSES(nvmlDeviceGetMPSComputeRunningProcesses, nvmlProcessInfo_v1_t)
 NO_PROCESSES(nvmlDeviceGetMPSComputeRunningProcesses_v2, nvmlProcessInfo_v2_t)
 NO_PROCESSES(nvmlDeviceGetMPSComputeRunningProcesses_v3, nvmlProcessInfo_t)
 
+/* Of two processes with the same pid, the one in the caller's pid namespace. */
 struct lamina_slot *slot_of_pid(unsigned pid)
 {
     const struct account *account = &facade_open()->account;
+    struct lamina_slot *other = NULL;
     for (uint32_t i = 0; i < account_slot_count(account); i++) {
         struct lamina_slot *slot = account_slot(account, i);
         uint64_t owner = atomic_load(&slot->owner);
-        if (owner != 0 && (unsigned)owner_pid(owner) == pid)
+        if (owner == 0 || (unsigned)owner_pid(owner) != pid)
+            continue;
+        const struct identity self = identity_of_this_process();
+        if (!owner_is_in_other_namespace(owner, &self))
             return slot;
+        other = slot;
     }
-    return NULL;
+    return other;
 }
 
 /* The driver's own accounting covers the whole machine. */
@@ -173,19 +179,27 @@ nvmlReturn_t nvmlDeviceGetAccountingStats_v2(nvmlDevice_t device, nvmlAccounting
     return NVML_ERROR_NOT_SUPPORTED;
 }
 
+/* By the account: what its process had as its name when it began to use the GPU. */
+static nvmlReturn_t copy_name(const struct lamina_slot *slot, char *name, unsigned length)
+{
+    char copy[sizeof slot->name];
+    memcpy(copy, slot->name, sizeof copy); /* its process may write to it meanwhile */
+    snprintf(name, length, "%.*s", (int)sizeof copy, copy);
+    return NVML_SUCCESS;
+}
+
 nvmlReturn_t nvmlSystemGetProcessName(unsigned int pid, char *name, unsigned int length)
 {
     if (facade_open() == NULL || !facade_is_ready(__func__, false))
         return (nvmlReturn_t)facade_denied();
+    if (name == NULL || length == 0)
+        return REAL(nvmlSystemGetProcessName)(pid, name, length);
+    const struct identity self = identity_of_this_process();
     struct lamina_slot *slot = slot_of_pid(pid);
-    if (name != NULL && length != 0 && slot == NULL)
-        return NVML_ERROR_NOT_FOUND; /* a process of others; for a missing place the driver has an answer of its own */
+    if (slot == NULL)
+        return NVML_ERROR_NOT_FOUND;
+    if (owner_is_in_other_namespace(atomic_load(&slot->owner), &self)) /* the driver names another one with that pid */
+        return copy_name(slot, name, length);
     nvmlReturn_t result = REAL(nvmlSystemGetProcessName)(pid, name, length);
-    if (result == NVML_ERROR_NOT_FOUND && name != NULL && length > sizeof slot->name) {
-        char copy[sizeof slot->name];
-        memcpy(copy, slot->name, sizeof copy); /* its process may write to it meanwhile */
-        snprintf(name, length, "%.*s", (int)sizeof copy, copy);
-        result = NVML_SUCCESS;
-    }
-    return result;
+    return result == NVML_ERROR_NOT_FOUND ? copy_name(slot, name, length) : result;
 }
