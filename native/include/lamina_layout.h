@@ -114,8 +114,10 @@ struct lamina_slot {
     _Atomic uint64_t image;      /* random number of the program image that took the slot; exec changes it */
     _Atomic uint64_t stack;      /* where that image's stack begins, by which others notice an exec; 0: not known */
     _Atomic uint32_t generation; /* grows with every owner */
-    _Atomic uint32_t measures;   /* a bit per device: it has reserved more than a context takes, until that is known */
-    char name[16];               /* of the program, truncated */
+    /* A bit per device: it has reserved more than a context takes, until that is known. In the upper half: what it
+     * reserved above what a context is likely to take may be taken from it, by clearing the bit. */
+    _Atomic uint32_t measures;
+    char name[16]; /* of the program, truncated */
     uint8_t reserved2[16];
     /* then device_count x struct lamina_slot_device */
 };

@@ -1,5 +1,6 @@
 #include "memory/context_cost.h"
 
+#include "cuda/devices.h"
 #include "cuda/process.h"
 #include "memory/agent_figures.h"
 #include "memory/driver_usage.h"
@@ -8,6 +9,7 @@
 #include "shared/assertion.h"
 #include "shared/facade.h"
 #include "shared/live_limits.h"
+#include "shared/log.h"
 
 #include <stdatomic.h>
 #include <time.h>
@@ -18,7 +20,7 @@
 static const uint64_t AMPLE = UINT64_C(1) << 30, LIKELY = UINT64_C(512) << 20, MIN_COST = UINT64_C(16) << 20,
                       MAX_COST = UINT64_C(8) << 30;
 
-enum { WAIT_MS = 30000, LOOK_FOR_DEAD_EVERY_MS = 50 };
+enum { WAIT_MS = 30000, LOOK_FOR_DEAD_EVERY_MS = 50, SAY_SO_AFTER_MS = 2000 };
 
 static _Atomic uint64_t *learned_of(int device)
 {
@@ -74,6 +76,46 @@ static bool begin_measuring(int device)
            atomic_compare_exchange_strong(measuring_of(device), &former, account_holder(account, slot));
 }
 
+/* Of a process's first context alone, because then all of its bytes for contexts are that reservation. */
+static void let_others_take_excess(struct context_cost *cost)
+{
+    cost->yields = cost->own_before == 0 && cost->reserved > LIKELY && process_slot_if_any() != NULL;
+    if (cost->yields)
+        account_mark(process_slot_if_any(), (uint32_t)cost->device);
+}
+
+/* Whether none or another process has it, it is decided from now on. */
+static void end_yielding(struct context_cost *cost)
+{
+    struct lamina_slot *slot = process_slot_if_any();
+    if (cost->yields && slot != NULL && !account_take_mark(slot, (uint32_t)cost->device))
+        cost->reserved = LIKELY;
+    cost->yields = false;
+}
+
+/* A process that takes very long, or is stopped, does not keep others out with what it reserved beyond what is likely.
+ * Its context counts as that until it is known. */
+static void take_excess(int device)
+{
+    const struct account *account = &facade_open()->account;
+    for (uint32_t i = 0; i < account_slot_count(account); i++) {
+        struct lamina_slot *slot = account_slot(account, i);
+        if (slot == process_slot_if_any() || !account_take_mark(slot, (uint32_t)device))
+            continue;
+        uint64_t bytes = atomic_load(&account_slot_device(slot, (uint32_t)device)->bytes[LAMINA_CONTEXT]);
+        if (bytes > LIKELY)
+            account_discharge(account, slot, (uint32_t)device, LAMINA_CONTEXT, bytes - LIKELY);
+    }
+}
+
+static void say_what_is_waited_for(int device)
+{
+    log_line(LOG_WARNING,
+             "Device %d: waiting for another process of this container, which makes its first context; what that takes "
+             "says whether this one fits",
+             device_ordinal(device));
+}
+
 /* Called after the excess was given back, so that processes which waited find it free. */
 static void end_measuring(struct context_cost *cost)
 {
@@ -98,6 +140,8 @@ static CUresult reserve_ample(struct context_cost *cost)
     CUresult result = reserve_fixed(cost->device, LAMINA_CONTEXT, cost->reserved);
     if (result != CUDA_SUCCESS)
         end_measuring(cost);
+    else
+        let_others_take_excess(cost);
     return result;
 }
 
@@ -111,6 +155,7 @@ static bool reserve_parallel(struct context_cost *cost)
     mark_measuring(cost, true);
     if (reserve_fixed_quietly(cost->device, LAMINA_CONTEXT, AMPLE) == CUDA_SUCCESS) {
         cost->reserved = AMPLE;
+        let_others_take_excess(cost);
         return true;
     }
     end_measuring(cost);
@@ -138,8 +183,11 @@ static CUresult reserve_known_or_measure(struct context_cost *cost)
             return CUDA_SUCCESS;
         if (waited % LOOK_FOR_DEAD_EVERY_MS == 0)
             process_reclaim_dead();
+        if (waited == SAY_SO_AFTER_MS)
+            say_what_is_waited_for(cost->device);
         nanosleep(&moment, NULL);
     }
+    take_excess(cost->device);
     uint64_t known = known_cost(cost->device);
     cost->reserved = within_limit(cost->device, known != 0 ? known : LIKELY);
     return reserve_fixed(cost->device, LAMINA_CONTEXT, cost->reserved);
@@ -212,6 +260,7 @@ static bool guess_cost(const struct context_cost *cost, uint64_t *bytes)
 CUresult context_cost_settle(struct context_cost *cost, uint64_t *bytes)
 {
     ASSERT(cost->reserved > 0);
+    end_yielding(cost);
     cost->guessed = !measure_cost(cost, bytes);
     bool learned_now = cost->guessed ? guess_cost(cost, bytes) : cost->own_before == 0; /* the first one costs most */
     CUresult result = reserve_adjust(cost->device, LAMINA_CONTEXT, cost->reserved, *bytes);
@@ -227,6 +276,7 @@ CUresult context_cost_settle(struct context_cost *cost, uint64_t *bytes)
 
 void context_cost_cancel(struct context_cost *cost)
 {
+    end_yielding(cost);
     unreserve(cost->device, LAMINA_CONTEXT, cost->reserved);
     end_measuring(cost);
 }

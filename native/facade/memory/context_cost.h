@@ -24,6 +24,7 @@ struct context_cost {
     uint64_t device_before; /* what the whole device used by the driver's figure */
     bool device_known;
     bool measures; /* this process finds out what a context costs */
+    bool yields;   /* another process may take what was reserved beyond what is likely */
     bool parallel; /* another one does so, and this process has reserved ample room meanwhile */
     bool reported; /* the agent tells the driver's figure */
     bool guessed;  /* the driver's figure was not known afterwards */

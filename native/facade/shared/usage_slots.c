@@ -55,6 +55,22 @@ bool account_measures(const struct account *account, uint32_t device)
     return false;
 }
 
+static uint32_t mark_of(uint32_t device)
+{
+    ASSERT(device < LAMINA_MAX_DEVICES);
+    return UINT32_C(1) << (LAMINA_MAX_DEVICES + device);
+}
+
+void account_mark(struct lamina_slot *slot, uint32_t device)
+{
+    atomic_fetch_or(&slot->measures, mark_of(device));
+}
+
+bool account_take_mark(struct lamina_slot *slot, uint32_t device)
+{
+    return (atomic_fetch_and(&slot->measures, ~mark_of(device)) & mark_of(device)) != 0;
+}
+
 uint64_t account_slot_held(struct lamina_slot *slot, uint32_t device)
 {
     struct lamina_slot_device *line = account_slot_device(slot, device);

@@ -27,6 +27,11 @@ uint32_t account_slot_count(const struct account *account);
 /* Whether a process has reserved more for a context on the device than it takes, until it knows. */
 bool account_measures(const struct account *account, uint32_t device);
 
+/* Whether the slot's owner had marked its reservation for a context as one of which others may take a part. The mark is
+ * gone then, so that only one caller gets true. */
+bool account_take_mark(struct lamina_slot *slot, uint32_t device);
+void account_mark(struct lamina_slot *slot, uint32_t device);
+
 /* Bytes that one slot holds on a device, and that all slots hold. */
 uint64_t account_slot_held(struct lamina_slot *slot, uint32_t device);
 uint64_t account_slots_held(const struct account *account, uint32_t device);
