@@ -40,6 +40,7 @@ int main(void)
     HEADER(nvml);
     HEADER(unit_count);
     HEADER(init_us);
+    HEADER(unified);
     SIZE(struct simgpu_process, "Process");
     PROCESS(identity);
     PROCESS(image);

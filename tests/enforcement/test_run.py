@@ -231,7 +231,8 @@ def test_the_machines_own_driver_is_found_and_asked(machine: list[str], tmp_path
 import sys
 sys.path[:] = {sys.path!r}
 from pathlib import Path
-from lamina.enforcement.driver import choose, gpus
+from lamina.enforcement.driver import choose
+from lamina.enforcement.driver_query import gpus
 found = gpus(Path({str(found)!r}))
 print(*[gpu.uuid for gpu in found], choose(found, "1").uuid, choose(found, found[2].uuid[:12]).index)
 """

@@ -54,9 +54,10 @@ def private_folder(folder: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     return folder
 
 
-def machine_of(folder: Path, monkeypatch: pytest.MonkeyPatch, *models: str) -> list[str]:
+def machine_of(folder: Path, monkeypatch: pytest.MonkeyPatch, *models: str, unified_memory: bool = False) -> list[str]:
     """A simulated driver with GPUs where the loader would find a real one; their UUIDs."""
-    described = simgpu.Machine(gpus=tuple(simgpu.GpuSpec(model=each) for each in models), seed=str(folder))
+    gpus = tuple(simgpu.GpuSpec(model=each) for each in models)
+    described = simgpu.Machine(gpus=gpus, seed=str(folder), unified_memory=unified_memory)
     where = folder.with_name(f"{folder.name}-machine")
     simgpu.write(described, where)
     monkeypatch.setenv("SIMGPU_MACHINE", str(where))

@@ -55,6 +55,8 @@ struct simgpu_header {
     char driver[32], nvml[32];
     uint32_t unit_count; /* GPUs and places for MIG instances */
     uint32_t init_us;    /* how long the driver takes to initialize in a process */
+    uint32_t unified;    /* GPUs have the host's memory, and NVML has no figure of it */
+    uint32_t padding;
 };
 
 /* identity: pid, start time and whether its cells are ready, in one word; 0 is a free slot. */

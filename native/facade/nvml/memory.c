@@ -2,6 +2,8 @@
 #include "nvml/hooks.h"
 #include "shared/live_limits.h"
 
+#include <stdbool.h>
+
 static nvmlReturn_t memory_of(nvmlDevice_t device, unsigned long long *total, unsigned long long *used)
 {
     int entry = granted_entry(device);
@@ -13,6 +15,12 @@ static nvmlReturn_t memory_of(nvmlDevice_t device, unsigned long long *total, un
     return NVML_SUCCESS;
 }
 
+/* Where GPUs use the host's memory, NVML has no figure of it. The limit and the account are there nevertheless. */
+static bool lacks_only_figures(nvmlReturn_t result, const void *memory)
+{
+    return result == NVML_ERROR_NOT_SUPPORTED && memory != NULL;
+}
+
 static unsigned long long subtract_used(unsigned long long total, unsigned long long used)
 {
     return used < total ? total - used : 0;
@@ -21,22 +29,26 @@ static unsigned long long subtract_used(unsigned long long total, unsigned long 
 nvmlReturn_t nvmlDeviceGetMemoryInfo(nvmlDevice_t device, nvmlMemory_t *memory)
 {
     nvmlReturn_t result = REAL(nvmlDeviceGetMemoryInfo)(device, memory);
-    if (result != NVML_SUCCESS)
+    if (result != NVML_SUCCESS && !lacks_only_figures(result, memory))
         return result;
     result = memory_of(device, &memory->total, &memory->used);
+    if (result != NVML_SUCCESS)
+        return result;
     memory->free = subtract_used(memory->total, memory->used);
-    return result;
+    return NVML_SUCCESS;
 }
 
 nvmlReturn_t nvmlDeviceGetMemoryInfo_v2(nvmlDevice_t device, nvmlMemory_v2_t *memory)
 {
     nvmlReturn_t result = REAL(nvmlDeviceGetMemoryInfo_v2)(device, memory);
-    if (result != NVML_SUCCESS)
+    if (result != NVML_SUCCESS && !lacks_only_figures(result, memory))
         return result;
     result = memory_of(device, &memory->total, &memory->used);
+    if (result != NVML_SUCCESS)
+        return result;
     memory->free = subtract_used(memory->total, memory->used);
     memory->reserved = 0;
-    return result;
+    return NVML_SUCCESS;
 }
 
 /* The window through which the host accesses the GPU's memory, without what other containers use of it. */

@@ -29,7 +29,7 @@ _DIRECTORIES = (
     "/usr/lib/wsl/lib",
 )
 _FACADE_MARK = b"LAMINA_DRIVER"
-_NOTHING_FOUND, _TOO_SMALL = 6, 7  # of nvmlReturn_t
+_NOT_SUPPORTED, _NOTHING_FOUND, _TOO_SMALL = 3, 6, 7  # of nvmlReturn_t
 
 
 class LocalGpu(Struct, frozen=True):
@@ -80,15 +80,6 @@ def _is_facade(directory: Path) -> bool:
     return _FACADE_MARK in (directory / "libcuda.so.1").read_bytes()
 
 
-def gpus(driver: Path) -> tuple[LocalGpu, ...]:
-    """The GPUs that the NVML library in a directory knows. Raises Outside when it does not answer."""
-    nvml = NvmlLibrary(driver)
-    try:
-        return tuple(nvml.gpu(index) for index in range(nvml.count()))
-    finally:
-        nvml.close()
-
-
 class NvmlLibrary:
     """The NVML calls that are needed here, of the library at one path: nvidia-ml-py loads it by name only."""
 
@@ -100,7 +91,9 @@ class NvmlLibrary:
         self._call("nvmlInit_v2")
 
     def _call(self, name: str, *arguments: object) -> None:
-        code = getattr(self._library, name)(*arguments)
+        self._check(name, getattr(self._library, name)(*arguments))
+
+    def _check(self, name: str, code: int) -> None:
         if code != 0:
             text = self._library.nvmlErrorString
             text.restype = ctypes.c_char_p
@@ -114,14 +107,23 @@ class NvmlLibrary:
     def gpu(self, index: int) -> LocalGpu:
         handle = ctypes.c_void_p()
         uuid, name = ctypes.create_string_buffer(96), ctypes.create_string_buffer(96)
-        memory, rates = (ctypes.c_ulonglong * 3)(), (ctypes.c_uint * 2)()
+        rates = (ctypes.c_uint * 2)()
         self._call("nvmlDeviceGetHandleByIndex_v2", ctypes.c_uint(index), ctypes.byref(handle))
         self._call("nvmlDeviceGetUUID", handle, uuid, ctypes.c_uint(len(uuid)))
         self._call("nvmlDeviceGetName", handle, name, ctypes.c_uint(len(name)))
-        self._call("nvmlDeviceGetMemoryInfo", handle, ctypes.byref(memory))
+        total, used = self._memory_mib(handle)
         known = self._library.nvmlDeviceGetUtilizationRates(handle, rates) == 0  # not of a GPU in MIG mode
         busy = rates[0] if known else None
-        return LocalGpu(index, uuid.value.decode(), name.value.decode(), memory[0] >> 20, memory[2] >> 20, busy)
+        return LocalGpu(index, uuid.value.decode(), name.value.decode(), total, used, busy)
+
+    def _memory_mib(self, handle: ctypes.c_void_p) -> tuple[int, int | None]:
+        """What it has, and what is used of it. NVML does not say for GPUs that use the host's memory: 0 and None."""
+        memory = (ctypes.c_ulonglong * 3)()
+        code = self._library.nvmlDeviceGetMemoryInfo(handle, memory)
+        if code == _NOT_SUPPORTED:
+            return 0, None
+        self._check("nvmlDeviceGetMemoryInfo", code)
+        return memory[0] >> 20, memory[2] >> 20
 
     def work(self, uuid: str, now: float) -> Mapping[int, float] | None:
         """For which part of a GPU's time each process worked lately, by PID; None where the driver does not measure it.

@@ -6,19 +6,23 @@ FOLDER`, with the driver's directory, which prints JSON. An error is printed as 
 """
 
 import ctypes
+import os
 import subprocess
 import sys
 import uuid
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from pathlib import Path
 from typing import TypeVar
 
 import msgspec
+from msgspec.structs import replace
 
-from lamina.enforcement.driver import LocalGpu, gpus
+from lamina.enforcement.driver import LocalGpu, NvmlLibrary
 from lamina.errors import LaminaError, Outside
 
+_MODULE = "lamina.enforcement.driver_query"
 _NO_DEVICE = 100
+_VISIBLE = "CUDA_VISIBLE_DEVICES"
 _TIMEOUT_S = 60
 _T = TypeVar("_T")
 
@@ -33,8 +37,35 @@ def ask_visible(driver: Path, variables: Mapping[str, str]) -> tuple[str, ...]:
     return _ask("visible", driver, variables, tuple[str, ...])
 
 
+def gpus(driver: Path) -> tuple[LocalGpu, ...]:
+    """The GPUs that the NVML library in a directory knows. Raises Outside when it does not answer.
+
+    CUDA says how much memory a GPU has of which NVML does not know it, because it uses the host's.
+    """
+    nvml = NvmlLibrary(driver)
+    try:
+        found = tuple(nvml.gpu(index) for index in range(nvml.count()))
+    finally:
+        nvml.close()
+    if all(gpu.memory_mib for gpu in found):
+        return found
+    variables = {name: value for name, value in os.environ.items() if name != _VISIBLE}
+    totals = _ask("totals", driver, variables, dict[str, int])
+    return tuple(replace(gpu, memory_mib=gpu.memory_mib or totals.get(gpu.uuid, 0)) for gpu in found)
+
+
 def visible(driver: Path) -> tuple[str, ...]:
-    """The same of this process."""
+    """The UUIDs that a CUDA program sees, of this process."""
+    return tuple(str(uuid.UUID(bytes=ident)) for ident, _ in _devices(driver))
+
+
+def totals(driver: Path) -> dict[str, int]:
+    """How much memory each GPU has that a CUDA program sees, in MiB."""
+    return {f"GPU-{uuid.UUID(bytes=ident)}": total >> 20 for ident, total in _devices(driver)}
+
+
+def _devices(driver: Path) -> Iterator[tuple[bytes, int]]:
+    """UUID and bytes of memory of each GPU, in CUDA's order."""
     try:
         library = ctypes.CDLL(str(driver / "libcuda.so.1"))
     except OSError as error:
@@ -46,18 +77,17 @@ def visible(driver: Path) -> tuple[str, ...]:
             raise Outside(f"the driver's {name} failed with error {code}")
         return code == 0
 
-    count, device, ident = ctypes.c_int(), ctypes.c_int(), (ctypes.c_ubyte * 16)()
-    found = []
+    count, device, ident, total = ctypes.c_int(), ctypes.c_int(), (ctypes.c_ubyte * 16)(), ctypes.c_size_t()
     if call("cuInit", 0) and call("cuDeviceGetCount", ctypes.byref(count)):
         for number in range(count.value):
             call("cuDeviceGet", ctypes.byref(device), number)
             call("cuDeviceGetUuid_v2", ident, device)  # of a MIG device, its own
-            found.append(str(uuid.UUID(bytes=bytes(ident))))
-    return tuple(found)
+            call("cuDeviceTotalMem_v2", ctypes.byref(total), device)
+            yield bytes(ident), total.value
 
 
 def _ask(what: str, driver: Path, variables: Mapping[str, str], answer: type[_T]) -> _T:
-    command = [sys.executable, "-P", "-m", __name__, what, str(driver)]
+    command = [sys.executable, "-P", "-m", _MODULE, what, str(driver)]
     try:
         done = subprocess.run(command, env=variables, capture_output=True, timeout=_TIMEOUT_S, check=False)
         return msgspec.json.decode(done.stdout, type=answer)
@@ -69,7 +99,7 @@ def _ask(what: str, driver: Path, variables: Mapping[str, str], answer: type[_T]
         raise Outside(f"the driver in {driver} cannot be asked: exit code {done.returncode}") from error
 
 
-_WHAT: Mapping[str, Callable[[Path], object]] = {"gpus": gpus, "visible": visible}
+_WHAT: Mapping[str, Callable[[Path], object]] = {"gpus": gpus, "visible": visible, "totals": totals}
 
 if __name__ == "__main__":
     try:

@@ -10,8 +10,8 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import NamedTuple
 
-from lamina.enforcement.driver import LocalGpu, choose, find_driver, find_simulator, gpus
-from lamina.enforcement.driver_query import ask_visible
+from lamina.enforcement.driver import LocalGpu, choose, find_driver, find_simulator
+from lamina.enforcement.driver_query import ask_visible, gpus
 from lamina.errors import BadInput, Outside
 
 VISIBLE = "CUDA_VISIBLE_DEVICES"

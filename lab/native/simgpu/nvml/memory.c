@@ -21,6 +21,8 @@ nvmlReturn_t nvmlDeviceGetMemoryInfo(nvmlDevice_t device, nvmlMemory_t *memory)
 {
     struct simgpu_gpu *gpu;
     TRY(device_find(device, memory, &gpu));
+    if (library.m.head->unified)
+        return NVML_ERROR_NOT_SUPPORTED;
     *memory = read_memory(device, gpu);
     return NVML_SUCCESS;
 }
@@ -29,6 +31,8 @@ nvmlReturn_t nvmlDeviceGetMemoryInfo_v2(nvmlDevice_t device, nvmlMemory_v2_t *me
 {
     struct simgpu_gpu *gpu;
     TRY(device_find(device, memory, &gpu));
+    if (library.m.head->unified)
+        return NVML_ERROR_NOT_SUPPORTED;
     if (memory->version != NVML_STRUCT_VERSION(nvmlMemory_v2_t, 2))
         return NVML_ERROR_ARGUMENT_VERSION_MISMATCH;
     nvmlMemory_t plain = read_memory(device, gpu);
@@ -43,6 +47,8 @@ nvmlReturn_t nvmlDeviceGetBAR1MemoryInfo(nvmlDevice_t device, nvmlBAR1Memory_t *
 {
     struct simgpu_gpu *gpu;
     TRY(device_find(device, memory, &gpu));
+    if (library.m.head->unified)
+        return NVML_ERROR_NOT_SUPPORTED;
     uint64_t total = gpu->bar1_mib * MIB, used = 2 * MIB;
     *memory = (nvmlBAR1Memory_t){.bar1Total = total, .bar1Free = total - used, .bar1Used = used};
     return NVML_SUCCESS;

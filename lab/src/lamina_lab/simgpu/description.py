@@ -60,7 +60,7 @@ class GpuSpec(Struct, frozen=True, kw_only=True, rename="camel", forbid_unknown_
 class Machine(Struct, frozen=True, kw_only=True, rename="camel", forbid_unknown_fields=True):
     """A simulated machine. `kernel_ns` is the duration of a kernel that does not set its own. `init_us`, `context_us`
     and `allocation_us` are how long the driver takes to initialize in a process, to create a context and to allocate
-    memory.
+    memory. GPUs with `unified_memory` use the host's, as in a DGX Spark: NVML has no figure of it.
     """
 
     gpus: tuple[GpuSpec, ...]
@@ -73,6 +73,7 @@ class Machine(Struct, frozen=True, kw_only=True, rename="camel", forbid_unknown_
     init_us: int = 0
     context_us: int = 0
     allocation_us: int = 0
+    unified_memory: bool = False
 
     @property
     def cuda_number(self) -> int:

@@ -36,6 +36,8 @@ class Header(ctypes.Structure):
         ("nvml", c_char * 32),
         ("unit_count", c_uint32),
         ("init_us", c_uint32),
+        ("unified", c_uint32),
+        ("padding", c_uint32),
     )
 
 

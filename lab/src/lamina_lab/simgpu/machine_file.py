@@ -70,6 +70,7 @@ def _header(machine: Machine, gpus: int, units: int) -> layout.Header:
         unit_count=units,
         cuda_version=machine.cuda_number,
         init_us=machine.init_us,
+        unified=machine.unified_memory,
         context_us=machine.context_us,
         allocation_us=machine.allocation_us,
         size=layout.file_size(units),
