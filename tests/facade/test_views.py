@@ -1,5 +1,6 @@
 """Everything that tells about devices and memory tells the same: what the container was granted and holds."""
 
+import json
 import os
 import subprocess
 import sys
@@ -9,7 +10,7 @@ import pytest
 from lamina import native
 from lamina_lab import simgpu
 from tests.facade.conftest import CONTEXT, MIB, PRELUDE, MakeContainer
-from tests.facade.nvml_programs import ask
+from tests.facade.nvml_programs import NVML, ask
 from tests.facade.python_programs import python
 
 
@@ -121,6 +122,28 @@ print(json.dumps([code(nvml.nvmlDeviceSetComputeMode, card, 0), code(nvml.nvmlDe
     code(nvml.nvmlDeviceSetPowerManagementLimit, card, 100000), cuda.cuMemAllocPitch(*[None] * 5)]))
 """
     assert ask(container(2000), script) == [4, 4, 4, 801]
+
+
+def test_what_is_forbidden_says_whether_the_process_has_begun(container: MakeContainer) -> None:
+    """As each function of the driver does, also in a forked child, which has to begin again."""
+    script = """
+def forbidden():
+    return [cuda.cuMemAllocPitch(*[None] * 5), cuda.cuArrayCreate(None, None)]
+codes = [forbidden()]
+begin()
+codes.append([*forbidden(), *forbidden()][:2])
+reader, writer = os.pipe()
+if os.fork() == 0:
+    os.write(writer, json.dumps(forbidden()).encode())
+    os._exit(0)
+print(json.dumps([*codes, json.loads(os.read(reader, 100))]))
+"""
+    done = python(container(2000), NVML + script)
+    assert json.loads(done.stdout) == [[3, 3], [801, 801], [3, 3]], done.stderr
+    said = [line for line in done.stderr.splitlines() if "not permitted" in line]
+    assert said == [
+        f"[lamina] {name} is not permitted in a container with limits" for name in ("cuMemAllocPitch", "cuArrayCreate")
+    ]
 
 
 def test_functions_that_the_driver_lacks_are_not_found(container: MakeContainer) -> None:

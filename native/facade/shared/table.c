@@ -2,6 +2,7 @@
 
 #include "shared/facade.h"
 #include "shared/kept_errno.h"
+#include "shared/log.h"
 
 #include <dlfcn.h>
 #include <stdbool.h>
@@ -45,8 +46,16 @@ static void *find_target(unsigned entry)
     return real != NULL ? real : (void *)facade_missing;
 }
 
+/* Once for each function. */
+static void log_forbidden(unsigned entry)
+{
+    static atomic_bool logged[ENTRIES];
+    if (!atomic_exchange(&logged[entry], true))
+        log_line(LOG_WARNING, "%s is not permitted in a container with limits", table_names[entry]);
+}
+
 /* Called by trampoline.S at the first use of an entry. What a library answers until the program has initialized it is
- * not stored. */
+ * not stored, and neither is what is forbidden: a forked child has to initialize the library again. */
 __attribute__((visibility("hidden"))) void *lamina_resolve(unsigned entry);
 void *lamina_resolve(unsigned entry)
 {
@@ -54,7 +63,10 @@ void *lamina_resolve(unsigned entry)
     void *target = find_target(entry);
     if (target != (void *)facade_missing && !facade_is_ready(table_names[entry], forbidden[entry]))
         return (void *)facade_denied;
-    atomic_store(&lamina_table[entry], target);
+    if (target == (void *)lamina_forbidden)
+        log_forbidden(entry);
+    else
+        atomic_store(&lamina_table[entry], target);
     return target;
 }
 

@@ -11,18 +11,19 @@
 
 const char facade_library[] = "libcuda.so.1";
 
-static atomic_bool refused, initialized;
+static atomic_bool refused;
 
 int facade_denied(void)
 {
     return CUDA_ERROR_NOT_INITIALIZED;
 }
 
-/* Only what is forbidden does not ask the driver, which knows. */
+/* The driver knows, also in a forked child. Only what is forbidden does not ask it anyway. */
 bool facade_is_ready(const char *name, bool forbidden)
 {
+    int count;
     (void)name;
-    return !forbidden || facade_open() == NULL || atomic_load(&initialized);
+    return !forbidden || facade_open() == NULL || REAL(cuDeviceGetCount)(&count) != CUDA_ERROR_NOT_INITIALIZED;
 }
 
 int facade_missing(void)
@@ -55,7 +56,5 @@ CUresult cuInit(unsigned int flags)
         result = refuse_driver("the driver shows GPUs that are not in the limits");
     for (uint32_t i = 0; result == CUDA_SUCCESS && i < facade->limits.device_count; i++)
         time_share_note_use((int)i, monotonic_ns());
-    if (result == CUDA_SUCCESS)
-        atomic_store(&initialized, true);
     return result;
 }
