@@ -30,6 +30,7 @@ from tests.cli.commands import Commands
 from tests.operations.agent_pages import agent_pod
 from tests.waiting import until
 from tests.worlds.clusters import cluster, container, grant, inventory, pod
+from tests.worlds.workload_pods import SPECS, metadata_of
 
 MADE = objects(plain(Values()), (1, 36, 0))
 ROLE = next(each for each in MADE if each["metadata"]["name"] == "lamina-view")
@@ -95,7 +96,10 @@ async def viewed() -> FakeKube:
     runs, waits = pod("runs", container(gpu=1, gpumem=1000), node="n"), pod("waits", container(gpu=1, gpumem=99999))
     claims = pod("claims", container())
     claims["spec"]["resourceClaims"] = [{"name": "gpu", "resourceClaimName": "gpu"}]
-    kube = await cluster(inventory("n"), runs, waits, claims, grant(runs, "n", 1000), agent_pod("n"))
+    members = [pod(f"member-of-{kind.lower()}", container(gpu=1, gpumem=99999)) for kind in SPECS]
+    for kind, member in zip(SPECS, members, strict=True):
+        member["metadata"] |= metadata_of(kind, "w", 0)
+    kube = await cluster(inventory("n"), runs, waits, claims, *members, grant(runs, "n", 1000), agent_pod("n"))
     rule = {"deviceSelector": {}, "taint": {"key": "repair", "effect": "NoExecute"}}
     await kube.create(DEVICE_TAINT_RULES, {"metadata": {"name": "repair"}, "spec": rule})
     spec = {"selector": {"matchLabels": {"app": "w"}}, "template": {"spec": {"containers": [container(gpu=1)]}}}
