@@ -148,6 +148,7 @@ def test_every_query_has_an_answer(lab: Lab, prometheus: Prometheus) -> None:
     lab.apply(POD.format(name="runs", gpus=1))
     lab.settled("", {"Running": 1})
     lab.apply(POD.format(name="waits", gpus=3))
+    lab.kubectl("exec", "runs", "--", "gpu-load", "--memory-mib", "100", "--seconds", "10")  # lengths of launches
     queries = [query.expr for _, _, panels in DASHBOARDS.values() for panel in panels for query in panel.queries]
     queries += [*RECORDED.values(), *(alert.expr for alert in ALERTS)]
     recorded = {name for name, query in RECORDED.items() if not RARE & read(query).matched.keys()}
