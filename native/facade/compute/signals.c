@@ -140,7 +140,14 @@ static bool shows_work(struct neighbor *neighbor, uint64_t word, uint64_t now)
     return now - neighbor->worked_at < pause;
 }
 
-bool signals_show_work(int device, uint64_t now)
+static bool was_seen_lately(struct neighbor *neighbor, uint64_t word, uint64_t now)
+{
+    (void)word;
+    return now < neighbor->seen_at + LONG_IDLE_NS;
+}
+
+/* Whether the answer is yes for one of the neighbors whose signals are heeded. */
+static bool any_neighbor(int device, uint64_t now, bool (*ask)(struct neighbor *neighbor, uint64_t word, uint64_t now))
 {
     ASSERT(device >= 0 && device < LAMINA_MAX_DEVICES);
     if (!signals_are_heeded(device, now))
@@ -152,26 +159,18 @@ bool signals_show_work(int device, uint64_t now)
         if (word == 0)
             break;
         follow(&neighbors[device][place], NAME(word), now);
-        found = shows_work(&neighbors[device][place], word, now);
+        found = ask(&neighbors[device][place], word, now);
     }
     pthread_mutex_unlock(&lock);
     return found;
 }
 
+bool signals_show_work(int device, uint64_t now)
+{
+    return any_neighbor(device, now, shows_work);
+}
+
 bool signals_need_room(int device, uint64_t now)
 {
-    ASSERT(device >= 0 && device < LAMINA_MAX_DEVICES);
-    if (!signals_are_heeded(device, now))
-        return false;
-    bool found = false;
-    pthread_mutex_lock(&lock);
-    for (int place = 0; place < LAMINA_HEEDED && !found; place++) {
-        uint64_t word = heeded_word(device, place);
-        if (word == 0)
-            break;
-        follow(&neighbors[device][place], NAME(word), now);
-        found = now < neighbors[device][place].seen_at + LONG_IDLE_NS;
-    }
-    pthread_mutex_unlock(&lock);
-    return found;
+    return any_neighbor(device, now, was_seen_lately);
 }
