@@ -61,7 +61,7 @@ def owned_pod(pod: Mapping[str, Any]) -> OwnedPod | None:
 
 
 def metadata_of_owned(metadata: Mapping[str, Any], workload: Mapping[str, Any], name: str) -> dict[str, Any]:
-    """What a workload's controller adds to the metadata of its pods, as far as groups depend on it."""
+    """The metadata that a workload's controller adds to its pods and that decides their group."""
     kind = str(workload["kind"])
     owner = {"apiVersion": workload.get("apiVersion"), "kind": kind, "name": name, "controller": True}
     found: dict[str, Any] = {"ownerReferences": [owner]}

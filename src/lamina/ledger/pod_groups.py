@@ -59,7 +59,7 @@ class PodGroup(Struct, frozen=True, eq=False):
 
 
 async def read_spec(kube: Kube, name: GroupName) -> Mapping[str, Any]:
-    """What the PodGroup or the workload says; nothing for a workload that is gone, whose pods are placed one by one.
+    """The spec of the PodGroup or the workload. It is empty for a deleted workload, whose pods are placed one by one.
 
     Raises BadInput where there is no such PodGroup; Outside.
     """

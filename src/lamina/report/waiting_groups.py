@@ -30,9 +30,9 @@ async def needed_members(kube: Kube, name: GroupName) -> int | str:
 
 
 async def read_waiting(kube: Kube, pods: Iterable[Object]) -> Needed:
-    """What the groups need of which one of these pods waits, by the default configuration, which has the most groups.
+    """How many members each group needs that has a pending pod among these. Raises Outside.
 
-    Raises Outside.
+    The default configuration has all kinds of groups, so it finds those of any other one too.
     """
     limit, found = asyncio.Semaphore(_CONCURRENT), dict[GroupName, int | str]()
 

@@ -69,16 +69,16 @@ def spared(context: Context, node: str, pods: Mapping[str, Object]) -> frozenset
     """The UIDs of those with GPUs on the node that have not run for `preemption.minimumRuntimeMinutes`."""
     rules, now_s, totals = context.configuration.value.preemption, context.clock.wall(), context.ledger.totals
     return frozenset(
-        uid for uid, pod in pods.items() if totals.holds(uid, node) and rules.spares(now_s - started_s(pod))
+        uid for uid, pod in pods.items() if totals.holds(uid, node) and rules.spares(now_s - _started_s(pod))
     )
 
 
 def must_wait(context: Context, pod: ParsedPod) -> bool:
     """Whether the pod has waited for room for less than `preemption.delaySeconds`."""
-    return context.configuration.value.preemption.delays(waited_s(context, pod))
+    return context.configuration.value.preemption.delays(_waited_s(context, pod))
 
 
-def waited_s(context: Context, pod: ParsedPod) -> float:
+def _waited_s(context: Context, pod: ParsedPod) -> float:
     """For how long the pod has waited for room, by tries that the controller knows, or else by the pod's condition."""
     tried, now = context.pending.of(pod.uid), context.now()
     if tried is not None and tried.refused(now):
@@ -91,10 +91,10 @@ def waited_s(context: Context, pod: ParsedPod) -> float:
 
 def victim_of(pod: Object) -> Victim:
     """The pod as others are compared with it."""
-    return Victim(str(pod["metadata"]["uid"]), priority_of(pod), started_s(pod))
+    return Victim(str(pod["metadata"]["uid"]), priority_of(pod), _started_s(pod))
 
 
-def started_s(pod: Object) -> float:
+def _started_s(pod: Object) -> float:
     """When it started, or was created, in seconds since 1970; 0 where neither is known."""
     return _moment((pod.get("status") or {}).get("startTime") or pod["metadata"].get("creationTimestamp"))
 

@@ -40,7 +40,7 @@ _MAX_SETS = 4000
 
 @dataclass(frozen=True)
 class _Node:
-    """One candidate node: its pods by UID, of which `spared` must run on, and the requests that are to fit there."""
+    """One candidate node: its pods by UID, those `spared` for now, and the requests to fit there."""
 
     name: str
     pods: Mapping[str, Object]

@@ -21,14 +21,14 @@ def index_of(pod: Mapping[str, Any]) -> int:
 
 
 def completed(job: Mapping[str, Any], pods: Sequence[Object]) -> set[int]:
-    """The indexes that have succeeded, those included of which the pods are gone."""
+    """The indexes that have succeeded, including those whose pods were deleted."""
     indexes = {index_of(pod) for pod in pods if objects.phase(pod) == "Succeeded"}
     indexes |= set(_parsed(str(objects.status(job).get("completedIndexes") or "")))
     return {index for index in indexes if 0 <= index < int(objects.spec(job)["completions"])}
 
 
 def free(job: Mapping[str, Any], pods: Sequence[Object], count: int) -> list[int]:
-    """The lowest indexes, at most so many, that have neither succeeded nor a pod that runs or ends."""
+    """The lowest `count` indexes that have not succeeded and have no active or terminating pod."""
     there = {index_of(pod) for pod in pods if not objects.is_finished(pod)}
     taken = there | completed(job, pods)
     return [index for index in range(int(objects.spec(job)["completions"])) if index not in taken][:count]
